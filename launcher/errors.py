@@ -1,0 +1,97 @@
+"""What can go wrong, as one tree. The command line prints the message and exits with the class's code.
+
+LauncherError
+├── ProfileError          3  the profile cannot be read or says something impossible
+├── PlanError             4  the profile cannot become a plan on this machine
+├── PreflightError        4  the plan would fail here; nothing was started
+├── RunDirectoryError     4  the run directory cannot be used, or is in use
+├── InstanceDiedError     5  an engine or the proxy ended by itself
+├── NotReadyError         6  an instance did not become ready in time
+└── ProofError            8  the demo answered, but not with the KV cache of prefill
+
+2 is a wrong command line; 1 is `status` when something is not healthy; 0 is success.
+"""
+
+from collections.abc import Sequence
+
+
+class LauncherError(Exception):
+    """Base of all errors that are the user's to solve; the message says what happened, where, and the fix."""
+
+    exit_code = 1
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """One for each thing that is wrong."""
+        return (str(self),)
+
+
+class _Several(LauncherError):
+    """Several things are wrong; all are reported at once."""
+
+    def __init__(self, messages: Sequence[str]) -> None:
+        self._messages = tuple(messages)
+        super().__init__("\n".join(messages))
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """One for each thing that is wrong."""
+        return self._messages
+
+
+class ProfileError(_Several):
+    """One or more faults in a profile, each already carrying its place; sorted by file and line."""
+
+    exit_code = 3
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__(sorted(dict.fromkeys(faults), key=_by_line))
+
+
+def _by_line(fault: str) -> tuple[str, int]:
+    file, _, rest = fault.partition(":")
+    line = rest.partition(":")[0]
+    return file, int(line) if line.isdigit() else 0
+
+
+class PlanError(LauncherError):
+    """The profile is well-formed but cannot become a plan."""
+
+    exit_code = 4
+
+
+class PreflightError(_Several):
+    """Everything that would make this plan fail on this machine, found before anything was started."""
+
+    exit_code = 4
+
+
+class RunDirectoryError(LauncherError):
+    """The run directory is not writable, or another launcher holds it."""
+
+    exit_code = 4
+
+
+class InstanceDiedError(LauncherError):
+    """A process of the deployment ended by itself.
+
+    ``log_tail`` has its last lines, oldest first.
+    """
+
+    exit_code = 5
+
+    def __init__(self, message: str, log_tail: Sequence[str] = ()) -> None:
+        self.log_tail = tuple(log_tail)
+        super().__init__(message)
+
+
+class NotReadyError(LauncherError):
+    """A process runs but did not become ready within its start budget."""
+
+    exit_code = 6
+
+
+class ProofError(LauncherError):
+    """An answer came, but the evidence of a KV hand-over is missing."""
+
+    exit_code = 8

@@ -1,0 +1,46 @@
+"""Shape: what a machine has, as far as planning and preflight need to know."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One CUDA device."""
+
+    index: int
+    name: str
+    uuid: str
+    memory_total: int
+    """Bytes."""
+    memory_free: int
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who listens on a TCP port."""
+
+    pid: int | None
+    """``None`` when the process belongs to another user and cannot be seen."""
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """A machine at one moment."""
+
+    cores: int
+    """CPU cores this process may use."""
+    memory_total: int
+    """Bytes."""
+    memory_available: int
+    """Bytes that can be taken without swapping."""
+    python: str
+    """The interpreter that runs engines and proxy."""
+    cache: Path
+    """Where bundled models lie."""
+    gpus: tuple[Gpu, ...] = ()
+    listeners: Mapping[int, Listener] = field(default_factory=dict)
+    """TCP port -> who listens on it."""

@@ -1,0 +1,149 @@
+"""YAML files, `extends` and --set become one validated profile; every fault is reported at once, with its place."""
+
+import difflib
+import json
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from launcher.errors import ProfileError
+from launcher.profile import Profile
+from launcher.yaml_document import Document, KeyPath, Value, YamlError, dotted, read, scalar
+
+
+def shipped_profiles() -> dict[str, Path]:
+    """The profiles that come with Duet, by name."""
+    packaged = Path(str(resources.files("launcher"))) / "shipped_profiles"
+    checkout = Path(__file__).parent.parent / "profiles"
+    folder = packaged if packaged.is_dir() else checkout
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def load(reference: str, overrides: Sequence[str] = ()) -> Profile:
+    """The profile with this shipped name or path, with ``key.path=value`` overrides applied.
+
+    Raises :class:`ProfileError` with all faults.
+    """
+    document = _read_chain(locate(reference), ())
+    for override in overrides:
+        document = _apply(document, override)
+    try:
+        return Profile.model_validate_json(json.dumps(_without_nulls(document.data)))
+    except ValidationError as exc:
+        raise ProfileError([_fault(error, document, reference) for error in exc.errors()]) from exc
+
+
+def locate(reference: str, beside: Path | None = None) -> Path:
+    """The file that a shipped name or a path means; ``beside`` is the file that a relative path starts from."""
+    shipped = shipped_profiles()
+    if reference in shipped:
+        return shipped[reference]
+    path = Path(reference).expanduser()
+    path = beside.parent / path if beside else path
+    if path.is_file():
+        return path
+    if "/" in reference or reference.endswith((".yaml", ".yml")):
+        raise ProfileError([f"there is no profile file {path}"])
+    near = difflib.get_close_matches(reference, shipped, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise ProfileError([f"unknown profile {reference}; {hint}Shipped are: {', '.join(shipped)}"])
+
+
+def _read_chain(path: Path, seen: tuple[Path, ...]) -> Document:
+    try:
+        document = read(path, path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ProfileError([f"cannot read {path}: {exc}"]) from exc
+    except YamlError as exc:
+        raise ProfileError(exc.faults) from exc
+    if (base := document.data.pop("extends", None)) is None:
+        return document
+    if not isinstance(base, str):
+        raise ProfileError([f"{document.places[('extends',)]}: extends: name one profile, not {base!r}"])
+    place = document.places[("extends",)]
+    try:
+        base_path = locate(base, beside=path)
+    except ProfileError as exc:
+        raise ProfileError([f"{place}: extends: {exc}"]) from exc
+    if base_path.resolve() in (chain := (*seen, path.resolve())):
+        names = " -> ".join(each.name for each in (*chain, base_path))
+        raise ProfileError([f"{place}: extends goes round in a circle: {names}"])
+    return _merge(_read_chain(base_path, chain), document)
+
+
+def _merge(base: Document, over: Document) -> Document:
+    """Mappings merge key by key; anything else of ``over`` replaces what ``base`` has."""
+
+    def merge(below: dict[str, Value], above: dict[str, Value]) -> dict[str, Value]:
+        merged = dict(below)
+        for key, value in above.items():
+            old = merged.get(key)
+            both = isinstance(old, dict) and isinstance(value, dict)
+            merged[key] = merge(old, value) if both else value  # type: ignore[arg-type]
+        return merged
+
+    return Document(merge(base.data, over.data), base.places | over.places)
+
+
+def _without_nulls(data: dict[str, Value]) -> dict[str, Value]:
+    """A null takes away what a base says, so that the default holds again."""
+    return {
+        key: _without_nulls(value) if isinstance(value, dict) else value
+        for key, value in data.items()
+        if value is not None
+    }
+
+
+def _apply(document: Document, override: str) -> Document:
+    name, equals, text = override.partition("=")
+    keys = tuple(part.strip() for part in name.split("."))
+    if not equals or not all(keys):
+        raise ProfileError([f"--set {override}: write it as key.path=value, e.g. proxy.port=8001"])
+    data: dict[str, Value] = {keys[-1]: _override_value(override, text)}
+    for key in reversed(keys[:-1]):
+        data = {key: data}
+    places: dict[KeyPath, str] = {keys[: depth + 1]: f"--set {override}" for depth in range(len(keys))}
+    for depth in range(1, len(keys)):  # a parent that exists keeps its place, for messages about its other keys
+        if keys[:depth] in document.places:
+            del places[keys[:depth]]
+    return _merge(document, Document(data, places))
+
+
+def _override_value(override: str, text: str) -> Value:
+    if not text.startswith(("[", "{", '"', "'")):
+        return scalar(text)
+    try:
+        return read(Path("--set"), f"value: {text}").data["value"]
+    except YamlError as exc:
+        raise ProfileError([f"--set {override}: {exc.faults[0].removeprefix('--set:1: ')}"]) from exc
+
+
+def _fault(error: ErrorDetails, document: Document, reference: str) -> str:
+    path: KeyPath = error["loc"]
+    place = next((document.places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in document.places), reference)
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
+        near = difflib.get_close_matches(str(path[-1]), _known_keys(path[:-1]), n=1)
+        message = f"unknown key{f', did you mean {near[0]}?' if near else ''}"
+    elif error["type"] in {"missing", "missing_argument"}:
+        message = "is missing"
+    elif not isinstance(error["input"], dict | list):
+        message = f"{message}, not {json.dumps(error['input'])}"
+        if error["type"] == "bool_type":
+            message += " (write true or false, unquoted)"
+    return f"{place}: {dotted(path)}: {message}"
+
+
+def _known_keys(path: KeyPath) -> list[str]:
+    """The keys that the profile knows below ``path``."""
+    schema = Profile.model_json_schema()
+    node = schema
+    for part in path:
+        node = node["properties"][part]
+        options = [node, *node.get("anyOf", []), *node.get("allOf", [])]
+        reference = next(option["$ref"] for option in options if "$ref" in option)
+        node = schema["$defs"][reference.rsplit("/", 1)[-1]]
+    return list(node["properties"])

@@ -1,0 +1,1 @@
+"""Back end 1: the plan as processes on this machine."""

@@ -1,0 +1,55 @@
+"""Shape: what runs now, as the supervisor writes it and `launcher status` reads it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Of one instance."""
+
+    WAITING = "waiting"
+    """Not started yet."""
+    STARTING = "starting"
+    READY = "ready"
+    RESTARTING = "restarting"
+    """Ended by itself; starts again after a pause."""
+    FAILED = "failed"
+    """Ended by itself too often; stays down."""
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceState:
+    """One process of the deployment."""
+
+    name: str
+    role: str
+    """A role of the topology, or ``proxy``."""
+    url: str
+    state: State = State.WAITING
+    pid: int | None = None
+    """Of the engine or proxy itself."""
+    keeper_pid: int | None = None
+    """Of the small process that watches it; also its process group."""
+    started_at: float | None = None
+    """Seconds since the epoch."""
+    restarts: int = 0
+    reason: str | None = None
+    """Why it is not ready, when that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """One launcher and its instances."""
+
+    profile: str
+    launcher_pid: int
+    started_at: float
+    """Seconds since the epoch."""
+    address: str
+    """Where clients go."""
+    model: str
+    """The name clients use."""
+    ready: bool
+    """Everything was ready once; from then on the supervisor restarts what ends."""
+    instances: tuple[InstanceState, ...]

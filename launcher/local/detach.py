@@ -1,0 +1,42 @@
+"""Runs `launcher up` in the background and follows it until it is ready."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from launcher.local.run_directory import RunDirectory
+
+_POLL = 0.2
+
+
+def start(profile: str, settings: Sequence[str], directory: RunDirectory, console: Console) -> int:
+    """Start it in a session of its own, show its progress; 0 once it is ready, else its exit code."""
+    directory.create()
+    command = [sys.executable, "-P", "-m", "launcher", "up", profile, "--run-dir", str(directory.path)]
+    command += [part for setting in settings for part in ("--set", setting)]
+    with directory.supervisor_log.open("w") as output:
+        background = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    with directory.supervisor_log.open() as progress:
+        try:
+            while background.poll() is None and not _is_ready(directory, background.pid):
+                console.print(progress.read(), end="", markup=False, soft_wrap=True)
+                time.sleep(_POLL)
+        except KeyboardInterrupt:
+            background.terminate()
+            background.wait()
+            raise
+        console.print(progress.read(), end="", markup=False, soft_wrap=True)
+    if background.returncode is not None:
+        return background.returncode or 1
+    console.print(f"It runs on (launcher pid {background.pid}): see `launcher status`, stop it with `launcher down`.")
+    return 0
+
+
+def _is_ready(directory: RunDirectory, launcher: int) -> bool:
+    deployment = directory.read_state()
+    return deployment is not None and deployment.launcher_pid == launcher and deployment.ready

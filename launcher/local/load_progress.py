@@ -1,0 +1,80 @@
+"""What an engine is doing while it loads, read from its log."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of an engine's start."""
+
+    title: str
+    marker: re.Pattern[str]
+    """Found in the log line that begins it."""
+
+
+# Log lines of vLLM 0.32, in the order in which they appear.
+STAGES = (
+    Stage("importing vLLM", re.compile(r"\A")),
+    Stage("reading the model's configuration", re.compile(r"non-default args")),
+    Stage("starting the engine core", re.compile(r"Resolved architecture")),
+    Stage("loading weights", re.compile(r"Starting to load model")),
+    Stage("allocating the KV cache", re.compile(r"Loading weights took")),
+    Stage("warming up", re.compile(r"KV cache size")),
+    Stage("starting the server", re.compile(r"init engine .* took")),
+)
+
+# Known ways to die, with what to do about them.
+_CAUSES = (
+    (re.compile(r"address already in use", re.I), "another process took its port: start again"),
+    (re.compile(r"No available memory for the cache blocks|KV cache is needed"),
+     "the KV cache is too small: raise roles.*.kv_cache_memory or gpu_memory_utilization, or lower max_model_len"),
+    (re.compile(r"out of memory|Cannot allocate memory|std::bad_alloc", re.I),
+     "out of memory: lower roles.*.kv_cache_memory, max_num_seqs or max_num_batched_tokens"),
+    (re.compile(r"operator torchvision::nms does not exist"),
+     "torchvision does not match torch: pip uninstall -y torchvision torchaudio torchcodec"),
+    (re.compile(r"No module named '?(vllm|nixl)"), "the engine is not installed in its Python: scripts/install"),
+    (re.compile(r"(?:error: unrecognized arguments|error: argument).*"), "vLLM refused an option: see engine_args"),
+    (re.compile(r"is not a valid model identifier|couldn't connect to|LocalEntryNotFoundError|offline mode is enabled"),
+     "the model could not be fetched: check model.id and the network, or use model.path"),
+)  # fmt: skip
+
+
+class LoadProgress:
+    """Follows the log file of one starting engine."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._offset = log.stat().st_size if log.exists() else 0
+        self._rest = ""
+        self.stage = 0
+        """Index into :data:`STAGES`."""
+
+    def advance(self) -> bool:
+        """Read what is new; whether a later stage has begun."""
+        before = self.stage
+        with self._log.open(errors="replace") as file:
+            file.seek(self._offset)
+            *lines, self._rest = (self._rest + file.read()).split("\n")
+            self._offset = file.tell()
+        for line in lines:
+            for index in range(self.stage + 1, len(STAGES)):
+                if STAGES[index].marker.search(line):
+                    self.stage = index
+        return self.stage > before
+
+
+def last_lines(log: Path, count: int = 30) -> list[str]:
+    """The end of a log, oldest line first."""
+    try:
+        text = log.read_text(errors="replace")
+    except OSError:
+        return []
+    return text.splitlines()[-count:]
+
+
+def likely_cause(lines: list[str]) -> str | None:
+    """What these last lines of a dead engine are known to mean, if anything."""
+    text = "\n".join(lines)
+    return next((cause for pattern, cause in _CAUSES if pattern.search(text)), None)

@@ -1,0 +1,125 @@
+"""The folder where a deployment keeps its state, logs and files; one launcher holds it at a time."""
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import tenacity
+from pydantic import TypeAdapter
+
+from launcher.errors import RunDirectoryError
+from launcher.local.deployment import Deployment
+from launcher.plan import Plan, PlannedFile, to_json
+
+_DEPLOYMENT = TypeAdapter(Deployment)
+
+
+class RunDirectory:
+    """State (``state.json``), plan (``plan.json``), logs (``logs/<instance>.log``) and a lock in one folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = path / "lock"
+        self._state = path / "state.json"
+
+    def log(self, instance: str) -> Path:
+        """The newest log file of an instance; older ones carry ``.1``, ``.2``..."""
+        return self.path / "logs" / f"{instance}.log"
+
+    @property
+    def supervisor_log(self) -> Path:
+        """Where a detached launcher prints."""
+        return self.path / "logs" / "launcher.log"
+
+    def logged_instances(self) -> Sequence[str]:
+        """The instances that have a log, sorted."""
+        return sorted(file.stem for file in (self.path / "logs").glob("*.log"))
+
+    def create(self) -> None:
+        """Make the folders; raises :class:`RunDirectoryError` when that is not allowed."""
+        try:
+            (self.path / "logs").mkdir(parents=True, exist_ok=True)
+            if not os.access(self.path, os.W_OK | os.X_OK):
+                raise PermissionError(13, "Permission denied")
+        except OSError as exc:
+            raise RunDirectoryError(
+                f"cannot write to the run directory {self.path}: {exc.strerror}; choose another with --run-dir"
+            ) from exc
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep every other launcher out for the time of the ``with``; released by the kernel if we are killed."""
+        self.create()
+        try:
+            lock = self._lock.open("a+")
+        except OSError as exc:
+            raise RunDirectoryError(f"cannot write {self._lock}: {exc.strerror}; choose another --run-dir") from exc
+        with lock:
+            try:
+                _acquire(lock.fileno())
+            except BlockingIOError as exc:
+                lock.seek(0)
+                raise RunDirectoryError(
+                    f"a launcher (pid {lock.read().strip() or 'unknown'}) already runs a deployment in {self.path}: "
+                    "stop it with `launcher down`, or choose another --run-dir"
+                ) from exc
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            yield
+
+    def holder(self) -> int | None:
+        """The pid of the launcher that holds this directory now, or ``None``."""
+        try:
+            lock = self._lock.open()
+        except OSError:
+            return None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = int(lock.read() or 0)
+                # Between taking the lock and writing its pid, a launcher shows the pid of the one before.
+                return holder if psutil.pid_exists(holder) else None
+            return None
+
+    def write_plan(self, plan: Plan) -> None:
+        """The plan and the files that it contains."""
+        for file in (PlannedFile(str(self.path / "plan.json"), to_json(plan)), *plan.files):
+            _replace(Path(file.path), file.content)
+
+    def write_state(self, deployment: Deployment) -> None:
+        """Readers see the old or the new state, never half of one."""
+        _replace(self._state, _DEPLOYMENT.dump_json(deployment, indent=2).decode() + "\n")
+
+    def read_state(self) -> Deployment | None:
+        """What the last launcher wrote here, or ``None``."""
+        try:
+            return _DEPLOYMENT.validate_json(self._state.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as exc:
+            raise RunDirectoryError(f"{self._state} cannot be read as a deployment's state: {exc}") from exc
+
+
+@tenacity.retry(
+    # :meth:`RunDirectory.holder` has the lock for microseconds whenever somebody looks.
+    retry=tenacity.retry_if_exception_type(BlockingIOError),
+    wait=tenacity.wait_fixed(0.01),
+    stop=tenacity.stop_after_delay(0.3),
+    reraise=True,
+)
+def _acquire(lock: int) -> None:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _replace(path: Path, content: str) -> None:
+    new = path.with_name(path.name + ".new")
+    try:
+        new.write_text(content)
+        new.replace(path)
+    except OSError as exc:
+        raise RunDirectoryError(f"cannot write {path}: {exc.strerror}") from exc

@@ -1,0 +1,104 @@
+"""What runs in a run directory, and whether it answers now."""
+
+import asyncio
+from dataclasses import dataclass
+
+import httpx
+from pydantic import TypeAdapter
+
+from launcher.local.deployment import InstanceState, State
+from launcher.local.run_directory import RunDirectory
+
+_PATIENCE = 3.0
+"""Seconds an instance has to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceReport:
+    """One instance, its recorded state and its health now."""
+
+    name: str
+    role: str
+    url: str
+    port: int
+    state: State
+    health: str
+    """``ok``, or what came instead."""
+    pid: int | None
+    started_at: float | None
+    """Seconds since the epoch."""
+    restarts: int
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReport:
+    """A deployment now; without a launcher nothing runs."""
+
+    healthy: bool
+    """Everything runs, is ready and answers."""
+    note: str
+    profile: str | None = None
+    address: str | None = None
+    model: str | None = None
+    launcher_pid: int | None = None
+    instances: tuple[InstanceReport, ...] = ()
+
+
+_REPORT = TypeAdapter(StatusReport)
+
+
+def report_json(report: StatusReport) -> str:
+    """The report as indented JSON."""
+    return _REPORT.dump_json(report, indent=2).decode()
+
+
+async def gather(directory: RunDirectory) -> StatusReport:
+    """Read the state and ask every instance."""
+    launcher, deployment = directory.holder(), directory.read_state()
+    if launcher is None:
+        ended = " (the last launcher was killed)" if deployment and _was_killed(deployment.instances) else ""
+        return StatusReport(healthy=False, note=f"nothing runs in {directory.path}{ended}")
+    if deployment is None or deployment.launcher_pid != launcher:
+        return StatusReport(healthy=False, note=f"launcher {launcher} is about to start", launcher_pid=launcher)
+    async with httpx.AsyncClient(trust_env=False, timeout=_PATIENCE) as client:
+        reports = await asyncio.gather(*(_instance(client, instance) for instance in deployment.instances))
+    return StatusReport(
+        healthy=deployment.ready and all(report.health == "ok" and report.state is State.READY for report in reports),
+        note="",
+        profile=deployment.profile,
+        address=deployment.address,
+        model=deployment.model,
+        launcher_pid=launcher,
+        instances=tuple(reports),
+    )
+
+
+async def _instance(client: httpx.AsyncClient, instance: InstanceState) -> InstanceReport:
+    return InstanceReport(
+        name=instance.name,
+        role=instance.role,
+        url=instance.url,
+        port=httpx.URL(instance.url).port or 80,
+        state=instance.state,
+        health=await _health(client, instance) if instance.pid else "down",
+        pid=instance.pid,
+        started_at=instance.started_at,
+        restarts=instance.restarts,
+        reason=instance.reason,
+    )
+
+
+async def _health(client: httpx.AsyncClient, instance: InstanceState) -> str:
+    path = "/ready" if instance.role == "proxy" else "/health"
+    try:
+        response = await client.get(instance.url + path)
+    except httpx.TimeoutException:
+        return f"no answer in {_PATIENCE:.0f} s"
+    except httpx.TransportError:
+        return "does not listen" if instance.state is not State.READY else "unreachable"
+    return "ok" if response.status_code == httpx.codes.OK else f"HTTP {response.status_code}"
+
+
+def _was_killed(instances: tuple[InstanceState, ...]) -> bool:
+    return any(instance.state is not State.STOPPED and instance.pid for instance in instances)

@@ -1,0 +1,179 @@
+"""Runs a plan: engines together, the proxy last; watches all; stops them in the opposite order."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+import httpx
+
+from launcher.errors import InstanceDiedError, LauncherError
+from launcher.local.child import Command
+from launcher.local.deployment import Deployment, State
+from launcher.local.run_directory import RunDirectory
+from launcher.local.runner import Recipe, Runner
+from launcher.plan import Plan
+from launcher.profile import Device
+from proxy.topology import Role
+
+# Together under 10 s: whoever presses Ctrl+C finds nothing left after that.
+_PROXY_GRACE = 4.0
+_ENGINE_GRACE = 4.0
+_PROXY_START_BUDGET = 30.0
+
+
+class Reporter(Protocol):
+    """Where progress is shown."""
+
+    def stage(self, instance: str, stage: int) -> None:
+        """An engine reached this index of :data:`launcher.local.load_progress.STAGES`."""
+
+    def changed(self, deployment: Deployment) -> None:
+        """Some instance's state changed."""
+
+
+class Supervisor:
+    """One deployment, from the first process to the last."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        directory: RunDirectory,
+        environ: Mapping[str, str],
+        client: httpx.AsyncClient,
+        reporter: Reporter,
+    ) -> None:
+        self._plan = plan
+        self._directory = directory
+        self._reporter = reporter
+        self._started_at = time.time()
+        self._ready = False
+        engines = _engine_recipes(plan, directory, environ)
+        self._engines = [Runner(recipe, client, self._publish, reporter.stage) for recipe in engines]
+        self._proxy = Runner(_proxy_recipe(plan, directory, environ), client, self._publish, reporter.stage)
+
+    async def run(self, once_ready: Callable[[], Awaitable[bool]]) -> bool:
+        """Until a signal, or ``once_ready`` returns ``False``, or the deployment cannot serve any more.
+
+        Returns whether everything became ready. Raises :class:`LauncherError` when something ended or never got ready.
+        Whatever happens, nothing runs any more afterwards.
+        """
+        self._directory.write_plan(self._plan)
+        with _stop_signal() as stop:
+            work = asyncio.create_task(self._serve(once_ready), name="deployment")
+            stopped = asyncio.create_task(stop.wait(), name="stop signal")
+            try:
+                await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
+                if work.done():
+                    work.result()
+            finally:
+                await _cancel(work, stopped)
+                await self._stop()
+        return self._ready
+
+    def deployment(self) -> Deployment:
+        """What runs now."""
+        return Deployment(
+            profile=self._plan.profile,
+            launcher_pid=os.getpid(),
+            started_at=self._started_at,
+            address=self._plan.proxy.url,
+            model=self._plan.served_name,
+            ready=self._ready,
+            instances=tuple(runner.state for runner in (*self._engines, self._proxy)),
+        )
+
+    async def _serve(self, once_ready: Callable[[], Awaitable[bool]]) -> None:
+        try:
+            async with asyncio.TaskGroup() as starts:
+                for engine in self._engines:
+                    starts.create_task(engine.start(), name=f"start {engine.recipe.name}")
+            async with asyncio.TaskGroup() as watches:
+                tasks = [self._watch_in(watches, engine) for engine in self._engines]
+                await self._proxy.start()
+                tasks.append(self._watch_in(watches, self._proxy))
+                self._ready = True
+                self._publish()
+                if not await once_ready():
+                    for task in tasks:
+                        task.cancel()
+        except ExceptionGroup as group:
+            errors, others = group.split(LauncherError)
+            if others is not None or errors is None:
+                raise
+            raise _first(errors) from None
+
+    def _watch_in(self, group: asyncio.TaskGroup, runner: Runner) -> "asyncio.Task[None]":
+        return group.create_task(self._watch(runner), name=f"watch {runner.recipe.name}")
+
+    async def _watch(self, runner: Runner) -> None:
+        error = await runner.supervise()
+        alive = [engine.recipe.role for engine in self._engines if engine.state.state is not State.FAILED]
+        if self._proxy.state.state is State.FAILED or not {Role.DECODE, Role.AGGREGATED}.intersection(alive):
+            tail = error.log_tail if isinstance(error, InstanceDiedError) else ()
+            raise InstanceDiedError(f"{runner.state.reason}; nothing is left that could answer", tail)
+
+    async def _stop(self) -> None:
+        await self._proxy.stop()
+        await asyncio.gather(*(engine.stop() for engine in self._engines))
+
+    def _publish(self) -> None:
+        deployment = self.deployment()
+        self._directory.write_state(deployment)
+        self._reporter.changed(deployment)
+
+
+def _engine_recipes(plan: Plan, directory: RunDirectory, environ: Mapping[str, str]) -> Iterator[Recipe]:
+    # Kubernetes sets VLLM_PORT to an address where a service is called vllm, and vLLM takes it for its own port.
+    environ = {name: value for name, value in environ.items() if name != "VLLM_PORT"}
+    for engine in plan.engines:
+        yield Recipe(
+            name=engine.name,
+            role=engine.role,
+            url=engine.url,
+            ready_path="/health",
+            command=Command(engine.argv, {**environ, **engine.env}, directory.log(engine.name), _ENGINE_GRACE),
+            start_budget=plan.startup_timeout,
+            on_cpu=plan.device is Device.CPU,
+        )
+
+
+def _proxy_recipe(plan: Plan, directory: RunDirectory, environ: Mapping[str, str]) -> Recipe:
+    proxy = plan.proxy
+    return Recipe(
+        name=proxy.name,
+        role="proxy",
+        url=proxy.url,
+        ready_path="/ready",
+        command=Command(proxy.argv, {**environ, **proxy.env}, directory.log(proxy.name), _PROXY_GRACE),
+        start_budget=_PROXY_START_BUDGET,
+    )
+
+
+@contextmanager
+def _stop_signal() -> Iterator[asyncio.Event]:
+    """Set on SIGINT, SIGTERM and SIGHUP (a closed terminal)."""
+    event = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for number in signals:
+        loop.add_signal_handler(number, event.set)
+    try:
+        yield event
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+async def _cancel(*tasks: "asyncio.Task[object]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _first(group: BaseExceptionGroup[LauncherError]) -> LauncherError:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error

@@ -1,0 +1,60 @@
+"""Looks at this machine once and returns its :class:`Inventory`."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+import psutil
+import pynvml
+
+from launcher.inventory import Gpu, Inventory, Listener
+
+
+def look(environ: Mapping[str, str]) -> Inventory:
+    """The machine as it is now; ``DUET_CACHE`` in ``environ`` overrides the cache folder."""
+    memory = psutil.virtual_memory()
+    return Inventory(
+        cores=len(os.sched_getaffinity(0)),
+        memory_total=memory.total,
+        memory_available=memory.available,
+        python=sys.executable,
+        cache=Path(environ.get("DUET_CACHE") or platformdirs.user_cache_dir("duet")).absolute(),
+        gpus=_gpus(),
+        listeners=_listeners(),
+    )
+
+
+def _gpus() -> tuple[Gpu, ...]:
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:  # no driver or no device
+        return ()
+    try:
+        return tuple(_gpu(index) for index in range(pynvml.nvmlDeviceGetCount()))
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _gpu(index: int) -> Gpu:
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+    return Gpu(index, pynvml.nvmlDeviceGetName(handle), pynvml.nvmlDeviceGetUUID(handle), memory.total, memory.free)
+
+
+def _listeners() -> dict[int, Listener]:
+    found: dict[int, Listener] = {}
+    for connection in psutil.net_connections("tcp"):
+        if connection.status == psutil.CONN_LISTEN and connection.laddr:
+            found.setdefault(connection.laddr.port, Listener(connection.pid, _command(connection.pid)))
+    return found
+
+
+def _command(pid: int | None) -> str:
+    if pid is None:
+        return "a process of another user"
+    try:
+        return " ".join(psutil.Process(pid).cmdline())[:120] or psutil.Process(pid).name()
+    except psutil.Error:  # gone meanwhile, or not ours to look at
+        return "a process that cannot be inspected"

@@ -1,0 +1,44 @@
+"""Is the engine that the plan starts installed?"""
+
+import shutil
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from launcher.engine_args import ENGINE_MODULE
+from launcher.inventory import Inventory
+from launcher.plan import Plan
+from launcher.profile import Device
+
+_EXTRA = {Device.CPU: "cpu", Device.CUDA: "gpu"}
+
+
+def findings(plan: Plan, inventory: Inventory) -> Iterator[str]:
+    """What is missing to start an engine, without importing it."""
+    program = plan.engines[0].argv[0]
+    if plan.engines[0].argv[1 : 1 + len(ENGINE_MODULE)] != ENGINE_MODULE:
+        if shutil.which(program) is None:
+            yield f"engine_command starts {program}, which is not on the PATH"
+        return
+    install = f"in Duet's checkout, {inventory.python} -m pip install '.[{_EXTRA[plan.device]}]'"
+    if find_spec("vllm") is None:
+        yield f"vLLM is not installed in {inventory.python}; install it: {install}"
+    elif any(engine.side_channel_port for engine in plan.engines) and not (find_spec("nixl") or find_spec("nixl_cu12")):
+        yield f"NIXL, which moves the KV cache, is not installed; install it: {install}"
+    if find_spec("torchvision") and _broken_torchvision():
+        yield (
+            "the installed torchvision does not match torch, so vLLM cannot start; text models do not need it: "
+            f"{inventory.python} -m pip uninstall -y torchvision torchaudio torchcodec"
+        )
+
+
+def _broken_torchvision() -> bool:
+    """A torchvision built for another torch fails at import with `operator torchvision::nms does not exist`.
+
+    A CPU torch carries a local version (``+cpu``) that a matching torchvision carries too.
+    """
+    try:
+        torch, vision = version("torch"), version("torchvision")
+    except PackageNotFoundError:
+        return False
+    return torch.partition("+")[2] != vision.partition("+")[2]

@@ -1,0 +1,23 @@
+"""Is the model there, when it is a folder on this machine?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from launcher.inventory import Inventory
+from launcher.plan import Plan
+from launcher.preflight.checkpoint import read_config
+
+
+def findings(plan: Plan, inventory: Inventory) -> Iterator[str]:
+    """What is missing in the model's folder; a hub id is the engine's to fetch."""
+    folder = Path(plan.model)
+    if not folder.is_absolute():
+        return
+    if not folder.is_dir():
+        yield f"the model's folder {folder} does not exist: check model.path"
+    elif not (folder / "config.json").is_file():
+        yield f"{folder} is not a Hugging Face model folder, it has no config.json: check model.path"
+    elif not read_config(plan.model):
+        yield f"{folder / 'config.json'} is not a JSON object: the download or conversion did not finish"
+    elif not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
+        yield f"{folder} has no weights (*.safetensors): the download or conversion did not finish"

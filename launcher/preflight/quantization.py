@@ -1,0 +1,39 @@
+"""Is the checkpoint quantized the way the profile says?"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from launcher.inventory import Inventory
+from launcher.plan import Plan
+from launcher.preflight.checkpoint import read_config
+
+
+def findings(plan: Plan, inventory: Inventory) -> Iterator[str]:
+    """A model folder whose config.json tells another scheme than ``quantization.checkpoint_scheme``."""
+    config = read_config(plan.model)
+    if plan.checkpoint_scheme is None or not config:
+        return
+    declared = config.get("quantization_config") or config.get("compression_config")
+    found = scheme(declared or (config.get("text_config") or {}).get("quantization_config"))
+    if found != plan.checkpoint_scheme:
+        yield (
+            f"quantization.checkpoint_scheme says {plan.checkpoint_scheme}, {plan.model}/config.json says "
+            f"{found or 'not quantized'}: correct the profile or serve another checkpoint"
+        )
+
+
+def scheme(quantization: Mapping[str, Any] | None) -> str | None:
+    """``int4``, ``int8`` or ``fp8`` from a ``quantization_config``; ``None`` for none, else the method's own name."""
+    if not quantization:
+        return None
+    method = str(quantization.get("quant_method", "")).lower().replace("_", "-")
+    weights = quantization
+    if method == "compressed-tensors":
+        groups = quantization.get("config_groups") or {}
+        weights = next((group.get("weights") or {} for group in groups.values()), {})
+    bits = weights.get("bits") or weights.get("w_bit") or weights.get("num_bits")
+    if method in {"fp8", "fbgemm-fp8"} or quantization.get("quant_algo") == "FP8":
+        return "fp8"
+    if weights.get("type") == "float":
+        return f"fp{bits}"
+    return f"int{bits}" if bits else method

@@ -1,0 +1,140 @@
+"""How plans, profiles, states and log lines are printed, for people and for programs."""
+
+import json
+import shlex
+import time
+from collections.abc import Mapping
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from launcher.local.logs import LogLine
+from launcher.local.status import InstanceReport, StatusReport, report_json
+from launcher.plan import EngineInstance, Plan, ProxyInstance, to_json
+from launcher.profile import Profile
+
+
+def profiles(found: Mapping[str, Profile], *, as_json: bool) -> None:
+    """Name, device, techniques, model and purpose of each profile."""
+    rows = [
+        {
+            "name": name,
+            "device": profile.device.value,
+            "techniques": techniques(profile),
+            "model": profile.model.id or str(profile.model.path or profile.model.bundled),
+            "description": profile.description,
+        }
+        for name, profile in found.items()
+    ]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    table = _table("PROFILE", "DEVICE", "TECHNIQUES", "FOR")
+    for row in rows:
+        texts = (row["name"], row["device"], " + ".join(row["techniques"]), row["description"])
+        table.add_row(*(Text(str(text)) for text in texts))
+    Console(highlight=False).print(table)
+
+
+def techniques(profile: Profile) -> list[str]:
+    """Which accelerations a profile uses, by their short names."""
+    quantization = profile.quantization.checkpoint_scheme or profile.quantization.weights
+    return [
+        *([] if quantization == "checkpoint" else [quantization.upper()]),
+        *([f"speculation ({profile.speculation.method})"] if profile.speculation else []),
+        *(["PD"] if profile.roles.prefill else []),
+    ]
+
+
+def plan(settled: Plan, *, as_json: bool) -> None:
+    """Every process with its command line, environment and ports; every file."""
+    if as_json:
+        typer.echo(to_json(settled), nl=False)
+        return
+    typer.echo(f"profile {settled.profile}: model {settled.model} on {settled.device}, served as {settled.served_name}")
+    instances: tuple[EngineInstance | ProxyInstance, ...] = (*settled.engines, settled.proxy)
+    for instance in instances:
+        typer.echo(f"\n{instance.name}: {instance.url}{_details(instance)}")
+        for name, value in instance.env.items():
+            typer.echo(f"    {name}={shlex.quote(value)} \\")
+        typer.echo(f"    {_command(instance)}")
+    for file in settled.files:
+        typer.echo(f"\nfile {file.path}:")
+        typer.echo("".join(f"    {line}\n" for line in file.content.splitlines()), nl=False)
+
+
+def address(console: Console, settled: Plan) -> None:
+    """Where clients go, with a request ready to paste."""
+    body = json.dumps({"model": settled.served_name, "messages": [{"role": "user", "content": "Why is the sky blue?"}]})
+    console.print(f"\nServing at {settled.proxy.url} (model {settled.served_name}). Try:\n", markup=False)
+    console.print(
+        f"  curl {settled.proxy.url}/v1/chat/completions -H 'Content-Type: application/json' -d '{body}'\n",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def status(report: StatusReport, *, as_json: bool) -> None:
+    """Each instance with role, pid, address, health and uptime."""
+    if as_json:
+        typer.echo(report_json(report))
+        return
+    if report.launcher_pid is None:
+        typer.echo(report.note)
+        return
+    typer.echo(
+        f"profile {report.profile} at {report.address} (model {report.model}), launcher pid {report.launcher_pid}"
+    )
+    table = _table("INSTANCE", "ROLE", "PID", "PORT", "STATE", "HEALTH", "UPTIME", "RESTARTS", "REASON")
+    for instance in report.instances:
+        table.add_row(*(Text(cell) for cell in _status_row(instance)))
+    Console(highlight=False).print(table)
+
+
+def log_line(line: LogLine, *, as_json: bool) -> None:
+    """One line with the instance it comes from."""
+    text = (
+        json.dumps({"instance": line.instance, "line": line.text}) if as_json else f"{line.instance:12} | {line.text}"
+    )
+    typer.echo(text)
+
+
+def _status_row(instance: InstanceReport) -> tuple[str, ...]:
+    up = "" if instance.started_at is None else _duration(time.time() - instance.started_at)
+    return (
+        instance.name,
+        instance.role,
+        str(instance.pid or ""),
+        str(instance.port),
+        instance.state.value,
+        instance.health,
+        up if instance.pid else "",
+        str(instance.restarts),
+        instance.reason or "",
+    )
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{seconds:02}s"
+
+
+def _details(instance: EngineInstance | ProxyInstance) -> str:
+    if isinstance(instance, ProxyInstance):
+        return ""
+    gpus = f", GPU {','.join(map(str, instance.gpus))}" if instance.gpus else ""
+    side = f", side channel {instance.side_channel_port}" if instance.side_channel_port else ""
+    return f" ({instance.role}{gpus}{side})"
+
+
+def _command(instance: EngineInstance | ProxyInstance) -> str:
+    """As a shell would take it, one option a line."""
+    return shlex.join(instance.argv).replace(" --", " \\\n        --")
+
+
+def _table(*columns: str) -> Table:
+    """Without lines, so that it reads well in a log too."""
+    return Table(*columns, box=None, pad_edge=False, header_style="bold")

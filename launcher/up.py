@@ -1,0 +1,43 @@
+"""The story of `launcher up`: hold the run directory, look at the machine, plan, check, run."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import httpx
+
+from launcher import machine, planner, preflight
+from launcher.bundled.prepare import prepare
+from launcher.local.leftovers import wait_until_gone
+from launcher.local.run_directory import RunDirectory
+from launcher.local.supervisor import Reporter, Supervisor
+from launcher.plan import Plan
+from launcher.profile import Profile
+
+OnceReady = Callable[[Plan, httpx.AsyncClient], Awaitable[bool]]
+
+
+async def up(
+    profile: Profile,
+    *,
+    name: str,
+    directory: RunDirectory,
+    environ: Mapping[str, str],
+    reporter: Reporter,
+    tell: Callable[[str], None],
+    once_ready: OnceReady,
+) -> bool:
+    """Run ``profile`` until a signal, or until ``once_ready`` returns ``False``; whether it was ready.
+
+    Raises a :class:`launcher.errors.LauncherError`; then nothing of it runs.
+    """
+    with directory.hold():
+        await wait_until_gone(directory.read_state())
+        inventory = machine.look(environ)
+        plan = planner.plan(profile, inventory, name=name, run_directory=directory.path)
+        if profile.model.bundled:
+            preflight.check(plan, inventory, preflight.MACHINE)  # before a download
+            prepare(profile.model.bundled, inventory.cache, tell)
+        preflight.check(plan, inventory)
+        # No proxy from the environment: all addresses are on this machine.
+        async with httpx.AsyncClient(trust_env=False, timeout=httpx.Timeout(5.0, read=120.0)) as client:
+            supervisor = Supervisor(plan, directory, environ, client, reporter)
+            return await supervisor.run(lambda: once_ready(plan, client))

@@ -1,0 +1,1 @@
+"""The proxy turns a topology of vLLM instances into one OpenAI server."""

@@ -1,0 +1,48 @@
+"""Composition root: a configuration becomes an ASGI application."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from proxy.api.completions import completion_routes
+from proxy.api.failures import add_failure_handlers
+from proxy.api.models import model_routes
+from proxy.api.ops import ops_routes
+from proxy.config import ProxyConfig
+from proxy.dispatch import Dispatcher
+from proxy.engine import EngineClient
+from proxy.health.monitor import HealthMonitor
+from proxy.metrics import Metrics
+from proxy.pool import Pool
+
+_PROBE_TIMEOUT = 2.0
+
+
+def create_app(config: ProxyConfig) -> FastAPI:
+    """The proxy. It probes the instances once before it takes requests, and then in every interval."""
+    registry = CollectorRegistry()
+    pool = Pool(config.topology)
+    metrics = Metrics(registry, pool)
+    client = EngineClient(config.timeouts)
+    monitor = HealthMonitor(pool, client, interval=config.probe_interval, timeout=_PROBE_TIMEOUT)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        try:
+            await monitor.check()
+            async with asyncio.TaskGroup() as tasks:
+                watching = tasks.create_task(monitor.run(), name="health monitor")
+                yield
+                watching.cancel()
+        finally:
+            await client.aclose()
+
+    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    app.include_router(completion_routes(Dispatcher(config, pool, client, metrics), metrics))
+    app.include_router(model_routes(pool, client))
+    app.include_router(ops_routes(config, pool, registry))
+    add_failure_handlers(app)
+    return app

@@ -1,0 +1,90 @@
+"""``proxy --config FILE``: serves until it is told to stop.
+
+Exit codes: 2 wrong arguments, 3 wrong configuration, 4 the address cannot be had.
+"""
+
+import argparse
+import logging
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvicorn
+
+from proxy.app import create_app
+from proxy.config import ConfigError, load
+
+logger = logging.getLogger(__name__)
+
+_GRACE = 3
+"""Seconds that running requests get after a signal to stop."""
+_BACKLOG = 2048
+_KEEP_ALIVE = 75
+"""Seconds; longer than clients and balancers keep idle connections, so that they close first."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program; returns its exit code."""
+    arguments = _parser().parse_args(argv)
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    try:
+        config = load(arguments.config)
+    except ConfigError as exc:
+        return _fail(str(exc), 3)
+    host = arguments.host or config.host
+    port = config.port if arguments.port is None else arguments.port
+    try:
+        listener = listen(host, port)
+    except OSError as exc:
+        return _fail(f"cannot listen on {host}:{port}: {exc.strerror}", 4)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            create_app(config),
+            access_log=False,
+            log_config=None,
+            log_level=logging.WARNING,
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE,
+            timeout_keep_alive=_KEEP_ALIVE,
+        )
+    )
+    logger.info("listening on http://%s:%d", host, listener.getsockname()[1])
+    with listener:
+        try:
+            server.run(sockets=[listener])
+        except KeyboardInterrupt:
+            return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="proxy", description="Serves a topology of vLLM instances as one OpenAI API.")
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration, JSON")
+    parser.add_argument("--host", help="instead of the configuration's")
+    parser.add_argument("--port", type=int, help="instead of the configuration's")
+    return parser
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Listen on a TCP address.
+
+    The socket names its protocol because asyncio turns Nagle's algorithm off only on such; every event of a stream
+    would wait 40 ms for the client's acknowledgement of the one before.
+    """
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write(f"proxy: {message}\n")
+    return code

@@ -1,0 +1,128 @@
+"""Decision: what one parsed request may do, and the bodies of its two legs.
+
+The client's bytes are kept. Decode gets them with one key added, so numbers, key order and unknown keys reach the
+engine as they were written.
+"""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from proxy.errors import BadRequest
+
+JsonObject = dict[str, object]
+
+KV_KEY = "kv_transfer_params"
+
+# What asks more than one token, or the prompt's log-probabilities, of an engine that shall compute KV only.
+_NOT_FOR_PREFILL = {
+    "best_of",
+    "echo",
+    "logprobs",
+    "min_tokens",
+    "n",
+    "prompt_logprobs",
+    "stream_options",
+    "top_logprobs",
+    "use_beam_search",
+}
+
+
+class Bypass(StrEnum):
+    """Why a request was served aggregated although prefill and decode are configured."""
+
+    SEVERAL_PROMPTS = "several_prompts"
+    """The engine hands over the KV of the first prompt only."""
+    PROMPT_EMBEDS = "prompt_embeds"
+    """Embeddings are prompts besides the prompt."""
+    SEVERAL_CHOICES = "several_choices"
+    """Children of one request cannot share one hand-over."""
+    BEAM_SEARCH = "beam_search"
+    """Beams are requests of their own."""
+    PROMPT_LOGPROBS = "prompt_logprobs"
+    """Decode would have to compute the prompt again, and some versions of vLLM die of it."""
+    ECHO = "echo"
+    """As with the prompt's log-probabilities."""
+    NO_PREFILL = "no_prefill"
+    """No healthy prefill instance."""
+    NO_DECODE = "no_decode"
+    """No healthy decode instance, but an aggregated one."""
+    PREFILL_FAILED = "prefill_failed"
+    """Prefill was unreachable, too slow or answered with an error of its own."""
+    PREFILL_WITHOUT_KV = "prefill_without_kv"
+    """Prefill answered without KV parameters."""
+    DECODE_FAILED = "decode_failed"
+    """Decode failed with the KV that was handed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One request for a completion."""
+
+    document: JsonObject
+    """The body, parsed; never has the key ``kv_transfer_params``."""
+    body: bytes
+    """The same as text."""
+    chat: bool
+
+
+def parse(raw: bytes, *, chat: bool) -> Completion:
+    """The request in a body; raises :class:`BadRequest` for anything but a JSON object.
+
+    KV parameters come from engines only: from a client they could name any host to connect to, or kill the engine.
+    """
+    try:
+        document = json.loads(raw.decode())
+    except UnicodeDecodeError as exc:
+        raise BadRequest("The request's body is not UTF-8.") from exc
+    except (ValueError, RecursionError) as exc:
+        raise BadRequest(f"The request's body is not JSON: {exc}") from exc
+    if not isinstance(document, dict):
+        raise BadRequest("The request's body is not a JSON object.")
+    if KV_KEY in document:
+        del document[KV_KEY]
+        raw = _text(document)
+    return Completion(document, raw, chat)
+
+
+def bypass(completion: Completion) -> Bypass | None:
+    """Why this request cannot go through prefill and decode; ``None`` when it can."""
+    document = completion.document
+    if _several(document.get("prompt")):
+        return Bypass.SEVERAL_PROMPTS
+    if document.get("prompt_embeds") is not None:
+        return Bypass.PROMPT_EMBEDS
+    if any(document.get(key) not in (None, 1) for key in ("n", "best_of")):
+        return Bypass.SEVERAL_CHOICES
+    if document.get("use_beam_search") not in (None, False):
+        return Bypass.BEAM_SEARCH
+    if document.get("prompt_logprobs") is not None:
+        return Bypass.PROMPT_LOGPROBS
+    if document.get("echo") not in (None, False):
+        return Bypass.ECHO
+    return None
+
+
+def prefill_body(completion: Completion, kv_params: JsonObject) -> bytes:
+    """The prefill leg: one token, not streamed, and the request to keep the KV."""
+    kept = {key: value for key, value in completion.document.items() if key not in _NOT_FOR_PREFILL}
+    caps: JsonObject = {"max_tokens": 1}
+    if completion.chat or "max_completion_tokens" in kept:
+        caps["max_completion_tokens"] = 1
+    return _text({**kept, **caps, "stream": False, KV_KEY: kv_params})
+
+
+def decode_body(completion: Completion, kv_params: JsonObject) -> bytes:
+    """The decode leg: the client's bytes with ``kv_transfer_params`` as the last key."""
+    end = completion.body.rindex(b"}")
+    comma = b"," if completion.document else b""
+    member = comma + _text({KV_KEY: kv_params})[1:-1]
+    return completion.body[:end] + member + completion.body[end:]
+
+
+def _several(prompt: object) -> bool:
+    return isinstance(prompt, list) and len(prompt) > 1 and not isinstance(prompt[0], int)
+
+
+def _text(document: JsonObject) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()

@@ -1,0 +1,209 @@
+"""The story of a request: choose, prefill, hand over, open decode; and what happens when one of these fails.
+
+Whose fault is a failure? An engine's 4xx is the client's and goes to it unchanged, with no other engine asked. A client
+that leaves is nobody's. Everything else is the instance's. After the first byte of the answer nothing is tried again.
+"""
+
+import logging
+import time
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from proxy.answer import Verdict, first_statement, judge
+from proxy.completion import Bypass, Completion, bypass
+from proxy.config import FailurePolicy, ProxyConfig
+from proxy.engine import EngineClient, Upstream
+from proxy.errors import (
+    EngineAborted,
+    EngineCut,
+    EngineError,
+    EngineFailure,
+    EngineRejection,
+    NoInstance,
+    PrefillWithoutKV,
+    ProxyError,
+)
+from proxy.handoff import HANDOFFS, Handoff
+from proxy.headers import RawHeaders, from_engine
+from proxy.metrics import Metrics
+from proxy.pool import Member, Pool
+from proxy.record import Record, ServedBy
+from proxy.selection import least_in_flight
+from proxy.topology import Role
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request on its way to the engines."""
+
+    path: str
+    """Of the URL, the same at the engines."""
+    headers: RawHeaders
+    completion: Completion
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An answer that has come completely."""
+
+    status: int
+    headers: RawHeaders
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An answer of status 200 in server-sent events, of which the first has come. Whoever has it closes it."""
+
+    instance: str
+    headers: RawHeaders
+    head: bytes
+    """What has come so far."""
+    rest: AsyncGenerator[bytes, None]
+    """Raises :class:`EngineFailure`."""
+    resources: AsyncExitStack
+    """Closes the connection and counts the request out."""
+
+
+Answer = Whole | Stream
+
+
+class Dispatcher:
+    """Answers requests with the instances of a pool."""
+
+    def __init__(self, config: ProxyConfig, pool: Pool, client: EngineClient, metrics: Metrics) -> None:
+        connector = config.topology.connector
+        self._handoff = None if connector is None else HANDOFFS[connector]
+        self._policy = config.failure_policy
+        self._pool = pool
+        self._client = client
+        self._metrics = metrics
+
+    async def answer(self, call: Call) -> Answer:
+        """The answer, at the latest when its first event has come; raises :class:`proxy.errors.ProxyError`."""
+        if self._handoff is None:
+            return await self._aggregated(call, None)
+        reason = bypass(call.completion)
+        if reason is not None:
+            return await self._aggregated(call, reason)
+        if not self._pool.healthy(Role.DECODE):
+            return await self._instead(call, Bypass.NO_DECODE, NoInstance("No healthy decode instance."))
+        prefill = least_in_flight(self._pool.healthy(Role.PREFILL))
+        if prefill is None:
+            return await self._instead(call, Bypass.NO_PREFILL, NoInstance("No healthy prefill instance."))
+        return await self._disaggregated(call, self._handoff, prefill)
+
+    async def _disaggregated(self, call: Call, handoff: Handoff, prefill: Member) -> Answer:
+        record = call.record
+        record.path, record.prefill = ServedBy.PD, prefill.instance.name
+        try:
+            body = await self._prefill(call, handoff, prefill)
+        except PrefillWithoutKV as failure:
+            return await self._instead(call, Bypass.PREFILL_WITHOUT_KV, failure)
+        except EngineFailure as failure:
+            return await self._instead(call, Bypass.PREFILL_FAILED, failure)
+        decode = least_in_flight(self._pool.healthy(Role.DECODE))
+        if decode is None:
+            raise NoInstance("No healthy decode instance.")
+        record.decode = decode.instance.name
+        try:
+            return await self._serve(call, decode, body)
+        except (EngineError, EngineAborted) as failure:
+            return await self._instead(call, Bypass.DECODE_FAILED, failure)
+
+    async def _prefill(self, call: Call, handoff: Handoff, prefill: Member) -> bytes:
+        """Run the prefill leg; returns the body for decode."""
+        started = time.monotonic()
+        try:
+            with self._pool.using(prefill):
+                answer = await self._ask(call, prefill, handoff.prefill_body(call.completion))
+            body = handoff.decode_body(call.completion, answer.body)
+            if body is None:
+                raise PrefillWithoutKV(prefill.instance.name)
+        except EngineFailure as failure:
+            self._metrics.failed(failure)
+            raise
+        self._metrics.handoff.observe(time.monotonic() - started)
+        return body
+
+    async def _ask(self, call: Call, member: Member, body: bytes) -> Whole:
+        upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body)
+        try:
+            return await _whole(upstream)
+        finally:
+            await upstream.aclose()
+
+    async def _instead(self, call: Call, reason: Bypass, failure: ProxyError) -> Answer:
+        """When KV cannot be handed over: by policy the failure, or one instance serves the request alone."""
+        logger.warning("%s: %s (%s)", call.record.id.internal, reason, failure)
+        if self._policy is FailurePolicy.FAIL:
+            raise failure
+        return await self._aggregated(call, reason)
+
+    async def _aggregated(self, call: Call, reason: Bypass | None) -> Answer:
+        member = least_in_flight(self._pool.healthy(Role.AGGREGATED) or self._pool.healthy(Role.DECODE))
+        if member is None:
+            raise NoInstance("No healthy instance.")
+        record = call.record
+        record.path, record.prefill, record.decode = ServedBy.AGGREGATED, None, member.instance.name
+        record.bypass = reason
+        return await self._serve(call, member, call.completion.body)
+
+    async def _serve(self, call: Call, member: Member, body: bytes) -> Answer:
+        """One try on one instance, up to the first event or the whole answer."""
+        try:
+            async with AsyncExitStack() as resources:
+                resources.enter_context(self._pool.using(member))
+                upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body)
+                resources.push_async_callback(upstream.aclose)
+                if upstream.status != 200 or not upstream.is_event_stream:
+                    return await _whole(upstream)
+                rest = upstream.chunks()
+                head = await _first_events(upstream, rest)
+                call.record.first_byte = time.monotonic()
+                name, headers = member.instance.name, from_engine(upstream.headers)
+                return Stream(name, headers, head, rest, resources.pop_all())
+        except EngineFailure as failure:
+            self._metrics.failed(failure)
+            raise
+
+
+async def _whole(upstream: Upstream) -> Whole:
+    """Read an answer that is not streamed; raises what it says when that is no success."""
+    body = await upstream.read()
+    headers = from_engine(upstream.headers)
+    if upstream.status >= 400:
+        raise _refusal(upstream, upstream.status, headers, body)
+    _check(upstream, body)
+    return Whole(upstream.status, headers, body)
+
+
+async def _first_events(upstream: Upstream, chunks: AsyncGenerator[bytes, None]) -> bytes:
+    """Read a stream until an event is complete that says something; raises what it says when that is no success."""
+    head = b""
+    async for chunk in chunks:
+        head += chunk
+        data = first_statement(head)
+        if data is not None:
+            _check(upstream, data)
+            return head
+    raise EngineCut(upstream.instance.name, "ended the stream before it said anything")
+
+
+def _check(upstream: Upstream, body: bytes) -> None:
+    judgement = judge(body)
+    if judgement.verdict is Verdict.ABORTED:
+        raise EngineAborted(upstream.instance.name)
+    if judgement.verdict is Verdict.ERROR:
+        headers = [(b"content-type", b"application/json")]
+        raise _refusal(upstream, judgement.status, headers, judgement.body)
+
+
+def _refusal(upstream: Upstream, status: int, headers: RawHeaders, body: bytes) -> EngineRejection | EngineError:
+    if status < 500:
+        return EngineRejection(status, headers, body)
+    return EngineError(upstream.instance.name, status, headers, body)

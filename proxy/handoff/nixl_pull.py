@@ -1,0 +1,34 @@
+"""vLLM's ``NixlConnector``: prefill answers where its KV lies, decode reads it from there."""
+
+from proxy import completion
+from proxy.answer import json_object
+from proxy.completion import Completion, JsonObject
+
+# Decode's engine dies or hangs for ever on parameters that lack one of these.
+_NEEDED = ("remote_block_ids", "remote_engine_id", "remote_request_id", "remote_host", "remote_port")
+
+_ASK_PREFILL: JsonObject = {
+    "do_remote_decode": True,
+    "do_remote_prefill": False,
+    "remote_engine_id": None,
+    "remote_block_ids": None,
+    "remote_host": None,
+    "remote_port": None,
+}
+
+
+class NixlPull:
+    """The parameters in prefill's answer go to decode verbatim; what they mean is the engines' business."""
+
+    def prefill_body(self, request: Completion) -> bytes:
+        """Ask for one token and for keeping the KV."""
+        return completion.prefill_body(request, _ASK_PREFILL)
+
+    def decode_body(self, request: Completion, prefill_answer: bytes) -> bytes | None:
+        """The client's request with prefill's parameters; ``None`` when they are missing or partial."""
+        params = json_object(prefill_answer).get(completion.KV_KEY)
+        if not isinstance(params, dict) or any(params.get(key) in (None, "", []) for key in _NEEDED):
+            return None
+        if params.get("do_remote_prefill") is not True:
+            return None
+        return completion.decode_body(request, params)

@@ -1,0 +1,1 @@
+"""Which instances can be given requests."""

@@ -1,0 +1,58 @@
+"""The only writer of health: probes all instances, for ever."""
+
+import asyncio
+import logging
+
+from proxy.engine import EngineClient
+from proxy.health.probe import Finding, probe
+from proxy.pool import Member, Pool
+
+logger = logging.getLogger(__name__)
+
+MISSES = 3
+"""Silent probes in a row that make an instance unhealthy."""
+
+
+class HealthMonitor:
+    """Watches a pool; ``interval`` and ``timeout`` are seconds."""
+
+    def __init__(self, pool: Pool, client: EngineClient, *, interval: float, timeout: float) -> None:
+        self._pool = pool
+        self._client = client
+        self._interval = interval
+        self._timeout = timeout
+        self._misses = {member.instance.name: 0 for member in pool.members}
+
+    async def run(self) -> None:
+        """Probe in every interval until cancelled."""
+        while True:
+            await asyncio.sleep(self._interval)
+            try:
+                await self.check()
+            except Exception:  # if this task died, health would stay as it is for ever
+                logger.exception("probing failed; trying again in %s s", self._interval)
+
+    async def check(self) -> None:
+        """Probe every instance once."""
+        async with asyncio.TaskGroup() as tasks:
+            for member in self._pool.members:
+                tasks.create_task(self._check(member), name=f"probe {member.instance.name}")
+
+    async def _check(self, member: Member) -> None:
+        name = member.instance.name
+        finding = await probe(self._client, member.instance, self._timeout)
+        self._misses[name] = self._misses[name] + 1 if finding is Finding.SILENT else 0
+        healthy = is_healthy(finding, self._misses[name], was=member.healthy)
+        if healthy and not member.healthy:
+            logger.info("%s is healthy", name)
+        elif member.healthy and not healthy:
+            logger.warning("%s is not healthy: %s", name, finding)
+        member.healthy = healthy
+        member.reason = "" if healthy else finding
+
+
+def is_healthy(finding: Finding, misses: int, *, was: bool) -> bool:
+    """Decision: slow is not dead until it was slow ``MISSES`` times in a row; refused is dead at once."""
+    if finding is Finding.SILENT:
+        return was and misses < MISSES
+    return finding is Finding.WELL

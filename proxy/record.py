@@ -1,0 +1,70 @@
+"""Shape: what is known of one request while it runs; the source of its metrics, headers and line in the log."""
+
+import time
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from proxy.completion import Bypass
+from proxy.headers import RawHeaders, RequestId
+
+
+class Endpoint(StrEnum):
+    """The routes that complete something; the values label metrics."""
+
+    COMPLETIONS = "completions"
+    CHAT = "chat_completions"
+
+
+class ServedBy(StrEnum):
+    """The way a request went."""
+
+    PD = "pd"
+    AGGREGATED = "aggregated"
+
+
+@dataclass(slots=True)
+class Record:
+    """One request. Times are seconds of ``time.monotonic``."""
+
+    id: RequestId
+    endpoint: Endpoint
+    started: float = field(default_factory=time.monotonic)
+    path: ServedBy | None = None
+    prefill: str | None = None
+    """The instance whose KV was handed over."""
+    decode: str | None = None
+    """The instance that generates the answer."""
+    bypass: Bypass | None = None
+    first_byte: float | None = None
+    """When the first event of a streamed answer came."""
+    failure: str | None = None
+    """What ended the request early, in a word."""
+
+    def headers(self) -> RawHeaders:
+        """What the client is told of the way its request went."""
+        told = {
+            "x-request-id": self.id.public,
+            "x-duet-path": self.path,
+            "x-duet-prefill": self.prefill,
+            "x-duet-decode": self.decode,
+            "x-duet-bypass": self.bypass,
+        }
+        return [(name.encode(), value.encode()) for name, value in told.items() if value is not None]
+
+    def line(self, status: int) -> str:
+        """One line for the access log. Neither prompts nor headers of the client are in it."""
+        now = time.monotonic()
+        ttft = None if self.first_byte is None else round((self.first_byte - self.started) * 1000)
+        fields = {
+            "id": self.id.internal,
+            "endpoint": self.endpoint,
+            "status": status,
+            "path": self.path,
+            "prefill": self.prefill,
+            "decode": self.decode,
+            "bypass": self.bypass,
+            "failure": self.failure,
+            "ttft_ms": ttft,
+            "total_ms": round((now - self.started) * 1000),
+        }
+        return " ".join(f"{name}={'-' if value is None else value}" for name, value in fields.items())

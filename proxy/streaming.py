@@ -1,0 +1,64 @@
+"""Relays the events of an open stream, byte by byte as they come, until they end or the client leaves."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from proxy.answer import DONE, at_event_end
+from proxy.disconnect import unless_gone
+from proxy.dispatch import Stream
+from proxy.errors import ClientGone, EngineCut, EngineFailure, ProxyError, error_body
+from proxy.headers import RawHeaders
+
+_TAIL = 16
+
+
+class EventRelay(Response):
+    """A response that owns its stream: whatever happens, the stream is closed and ``at_end`` called, once."""
+
+    def __init__(self, stream: Stream, headers: RawHeaders, at_end: Callable[[ProxyError | None], None]) -> None:
+        super().__init__()
+        self.status_code = 200
+        self.raw_headers = [*stream.headers, *headers]
+        self._stream = stream
+        self._at_end = at_end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        ended: ProxyError | None = ClientGone("The client closed the connection.")
+        try:
+            async with self._stream.resources:
+                ended = await unless_gone(self._relay(send), receive)
+        except (ClientGone, OSError):  # OSError: how some servers tell a writer that the client is gone
+            pass
+        finally:
+            self._at_end(ended)
+
+    async def _relay(self, send: Send) -> EngineFailure | None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        failure: EngineFailure | None = None
+        tail = b""
+        try:
+            async for chunk in self._chunks():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                tail = (tail + chunk)[-_TAIL:] if len(chunk) < _TAIL else chunk[-_TAIL:]
+            if DONE not in tail:
+                raise EngineCut(self._stream.instance, "ended the stream before the answer was complete")
+        except EngineFailure as cut:
+            failure = cut
+            await send({"type": "http.response.body", "body": _error_event(cut, tail), "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+        return failure
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        yield self._stream.head
+        async with aclosing(self._stream.rest) as rest:
+            async for chunk in rest:
+                yield chunk
+
+
+def _error_event(failure: EngineFailure, tail: bytes) -> bytes:
+    """An event on which OpenAI clients raise. No ``[DONE]`` follows: the answer is not complete."""
+    gap = b"" if at_event_end(tail) else b"\n\n"
+    return gap + b"data: " + error_body(str(failure), failure.type, failure.status) + b"\n\n"

@@ -1,0 +1,49 @@
+"""Contract shape: which engine instances exist and how KV moves between them.
+
+Written by the launcher, read by the proxy; standard library only, so that both can be tested without the other.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What an instance does for a request."""
+
+    PREFILL = "prefill"
+    """Computes the KV cache of a prompt and hands it over (vLLM's ``kv_producer``)."""
+    DECODE = "decode"
+    """Takes over a KV cache and generates (vLLM's ``kv_consumer``); can also serve a whole request by itself."""
+    AGGREGATED = "aggregated"
+    """An ordinary engine that does both."""
+
+
+class ConnectorKind(StrEnum):
+    """The protocol by which a prefill instance hands its KV cache to a decode instance."""
+
+    NIXL_PULL = "nixl-pull"
+    """Decode reads from prefill; the legs run one after the other (vLLM's ``NixlConnector``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One engine server."""
+
+    name: str
+    """Unique in the topology, e.g. ``prefill-0``."""
+    role: Role
+    url: str
+    """Base address without a trailing slash, e.g. ``http://127.0.0.1:8100``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """All instances that the proxy may use."""
+
+    instances: tuple[Instance, ...]
+    connector: ConnectorKind | None = None
+    """How prefill and decode meet; ``None`` when all instances are aggregated."""
+
+    def with_role(self, role: Role) -> tuple[Instance, ...]:
+        """The instances of one role, in the order of the topology."""
+        return tuple(instance for instance in self.instances if instance.role is role)

@@ -1,0 +1,98 @@
+"""What vLLM 0.32 answers whatever the completion: errors, events, models, metrics, KV parameters, ids."""
+
+import json
+from uuid import uuid4
+
+MAX_MODEL_LEN = 2048
+CREATED = 1_795_000_000
+SOURCES = ("local_compute", "local_cache_hit", "external_kv_transfer")
+
+
+def error(message: str, kind: str = "BadRequestError", param: str | None = None, code: int = 400) -> dict:
+    """An error's body."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def event(document: dict) -> bytes:
+    """One server-sent event."""
+    return b"data: " + json.dumps(document, separators=(",", ":")).encode() + b"\n\n"
+
+
+def models(model: str) -> dict:
+    """``/v1/models``."""
+    permission = {
+        "id": "modelperm-1",
+        "object": "model_permission",
+        "created": CREATED,
+        "allow_create_engine": False,
+        "allow_sampling": True,
+        "allow_logprobs": True,
+        "allow_search_indices": False,
+        "allow_view": True,
+        "allow_fine_tuning": False,
+        "organization": "*",
+        "group": None,
+        "is_blocking": False,
+    }
+    entry = {
+        "id": model,
+        "object": "model",
+        "created": CREATED,
+        "owned_by": "vllm",
+        "root": model,
+        "parent": None,
+        "max_model_len": MAX_MODEL_LEN,
+        "permission": [permission],
+    }
+    return {"object": "list", "data": [entry]}
+
+
+def kv_params(engine_id: str, request_id: str, port: int, prompt_tokens: int, generated: int = 1) -> dict:
+    """Where prefill's KV lies. The cached tokens are known only when the first token was the last."""
+    cached = {"remote_prefill_cached_tokens": 0} if generated == 1 else {}
+    return {
+        "do_remote_prefill": True,
+        "do_remote_decode": False,
+        "remote_block_ids": [[1]],
+        "remote_engine_id": engine_id,
+        "remote_request_id": request_id,
+        "remote_host": "localhost",
+        "remote_port": port,
+        "tp_size": 1,
+        "dcp_size": 1,
+        "pp_size": 1,
+        "remote_num_tokens": prompt_tokens + generated - 1,
+        "remote_blocks_expiry_time": None,
+        "transfer_mode": "pull",
+        **cached,
+    }
+
+
+def answer_id(chat: bool, request_id: str | None) -> str:
+    """The id in the body, made from the request's ``X-Request-Id``."""
+    given = request_id or uuid4().hex[:16]
+    return f"chatcmpl-{given}" if chat else f"cmpl-{given}"
+
+
+def engine_request_id(chat: bool, answer: str) -> str:
+    """The id under which the engine itself knows the request, or the first prompt of it."""
+    return f"{answer}-{uuid4().hex[:8]}" if chat else f"{answer}-0-{uuid4().hex[:8]}"
+
+
+def metrics(model: str, by_source: dict[str, int], running: int) -> str:
+    """``/metrics``, the part that matters for prefill and decode."""
+    label = f'engine="0",model_name="{model}"'
+    lines = [
+        "# TYPE vllm:num_requests_running gauge",
+        f"vllm:num_requests_running{{{label}}} {float(running)}",
+        "# TYPE vllm:num_requests_waiting gauge",
+        f"vllm:num_requests_waiting{{{label}}} 0.0",
+        "# TYPE vllm:prompt_tokens_total counter",
+        f"vllm:prompt_tokens_total{{{label}}} {float(sum(by_source.values()))}",
+        "# TYPE vllm:prompt_tokens_by_source_total counter",
+    ]
+    lines += [
+        f'vllm:prompt_tokens_by_source_total{{{label},source="{source}"}} {float(by_source[source])}'
+        for source in SOURCES
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,230 @@
+"""A vLLM that does as it is told: real HTTP on a real socket, answers of the real shape, faults by script.
+
+In a test: ``async with FakeEngine("prefill") as engine: engine.faults.append(Fault(status=500))``.
+As a program: ``python -m tests.fakes.engine --port N --role decode`` (see :mod:`tests.fakes.program`).
+"""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Self
+from uuid import uuid4
+
+from tests.fakes import answers, completions
+from tests.fakes.completions import Choice, Ending
+from tests.fakes.refusals import Refused, accepted
+from tests.fakes.wire import Cut, Reply, Seen, WireServer
+
+SSE = "text/event-stream; charset=utf-8"
+_PLAIN = "text/plain; version=1.0.0; charset=utf-8"
+_ALLOWED = {
+    "/health": "GET",
+    "/metrics": "GET",
+    "/version": "GET",
+    "/v1/models": "GET",
+    "/v1/completions": "POST",
+    "/v1/chat/completions": "POST",
+}
+_KV_NEEDED = ("remote_block_ids", "remote_engine_id", "remote_request_id", "remote_host", "remote_port")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes otherwise than usual with one completion request."""
+
+    status: int | None = None
+    """Answer this at once, with ``body`` and ``headers``."""
+    body: bytes = b'{"error":{"message":"scripted","type":"Scripted","param":null,"code":500}}'
+    headers: dict[str, str] = field(default_factory=dict)
+    hang: bool = False
+    """Never answer."""
+    cut_after: int | None = None
+    """Break off after so many events, or in the middle of an answer that is not streamed."""
+    end_after: int | None = None
+    """End the stream properly after so many events, without ``[DONE]``."""
+    stall_after: int | None = None
+    """Say nothing more after so many events."""
+    gate: asyncio.Semaphore | None = None
+    """Every event waits for a permit."""
+    piece: int | None = None
+    """Write the stream in pieces of so many bytes, not event by event."""
+    first_event: bytes | None = None
+    """Stream this and ``[DONE]`` only."""
+    kv: dict | None = field(default_factory=dict)
+    """Replace these keys of the KV parameters (``None`` removes one); ``None`` answers no parameters."""
+    ending: Ending | None = None
+    """End before the time, as a real engine does when it shuts down or cannot load the KV."""
+
+
+class FakeEngine:
+    """One engine. ``role`` is prefill, decode or aggregated; any role serves whole requests, as vLLM's do."""
+
+    def __init__(
+        self,
+        role: str = "aggregated",
+        *,
+        model: str = "fake",
+        host: str = "127.0.0.1",
+        port: int = 0,
+        side_channel_port: int = 5600,
+    ) -> None:
+        self.role = role
+        self.model = model
+        self.engine_id = str(uuid4())
+        self.seen: list[Seen] = []
+        """Completion requests, oldest first."""
+        self.asked_models: list[Seen] = []
+        self.faults: deque[Fault] = deque()
+        """For the next completion requests, one each."""
+        self.health: int | None = 200
+        """What ``/health`` answers; ``None`` for nothing at all."""
+        self.by_source = dict.fromkeys(answers.SOURCES, 0)
+        """Prompt tokens by where their KV came from."""
+        self.died = asyncio.Event()
+        """Set when parameters came that kill a real engine."""
+        self.running = 0
+        self._side_channel_port = side_channel_port
+        self._changed = asyncio.Condition()
+        self._wire = WireServer(self._answer, host, port)
+
+    @property
+    def port(self) -> int:
+        """The port, once started."""
+        return self._wire.port
+
+    @property
+    def url(self) -> str:
+        """The base address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        """Listen, on the same port as before when it was stopped."""
+        await self._wire.start()
+
+    async def stop(self) -> None:
+        """Be gone: connections break, new ones are refused."""
+        await self._wire.stop()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.stop()
+
+    async def saw(self, count: int = 1) -> Seen:
+        """Wait for the so-many-th completion request and return it."""
+        await self.until(lambda: len(self.seen) >= count)
+        return self.seen[count - 1]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition that a request can make true."""
+        async with self._changed:
+            await asyncio.wait_for(self._changed.wait_for(condition), 10)
+
+    async def _answer(self, seen: Seen, reply: Reply) -> None:
+        match seen.method, seen.path:
+            case "GET", "/health":
+                if self.health is None:
+                    await asyncio.Event().wait()
+                await reply.whole(self.health or 500, b"")
+            case "GET", "/v1/models":
+                self.asked_models.append(seen)
+                await reply.whole(200, json.dumps(answers.models(self.model)).encode())
+            case "GET", "/version":
+                await reply.whole(200, b'{"version":"0.32.0"}')
+            case "GET", "/metrics":
+                text = answers.metrics(self.model, self.by_source, self.running)
+                await reply.whole(200, text.encode(), {"content-type": _PLAIN})
+            case "POST", "/v1/completions" | "/v1/chat/completions":
+                await self._counted(seen, reply)
+            case _, path if path in _ALLOWED:
+                await reply.whole(405, b'{"detail":"Method Not Allowed"}', {"allow": _ALLOWED[path]})
+            case _:
+                await reply.whole(404, b'{"detail":"Not Found"}')
+
+    async def _counted(self, seen: Seen, reply: Reply) -> None:
+        self.seen.append(seen)
+        fault = self.faults.popleft() if self.faults else Fault()
+        self.running += 1
+        async with self._changed:
+            self._changed.notify_all()
+        try:
+            await self._complete(seen, reply, fault)
+        finally:
+            self.running -= 1
+
+    async def _complete(self, seen: Seen, reply: Reply, fault: Fault) -> None:
+        if fault.hang:
+            await asyncio.Event().wait()
+        if fault.status is not None:
+            await reply.whole(fault.status, fault.body, fault.headers)
+            return
+        chat = seen.path.endswith("/chat/completions")
+        try:
+            body = accepted(seen.body, seen.header("content-type"), chat, self.model)
+        except Refused as refused:
+            await reply.whole(refused.status, refused.body)
+            return
+        choices = completions.choices_of(body, chat, fault.ending)
+        kv = self._transfer(body, chat, seen, fault, choices)
+        answer = answers.answer_id(chat, seen.header("x-request-id"))
+        if body.get("stream"):
+            events = completions.events(body, chat, self.model, answer, choices)
+            await self._stream(events, reply, fault)
+            return
+        if any(choice.finish == "error" for choice in choices):
+            await reply.whole(500, json.dumps(completions.FAILED).encode())
+            return
+        text = json.dumps(completions.whole(body, chat, self.model, answer, choices, kv)).encode()
+        if fault.cut_after is not None:
+            await reply.half(text)
+            raise Cut
+        await reply.whole(200, text)
+
+    def _transfer(self, body: dict, chat: bool, seen: Seen, fault: Fault, choices: list[Choice]) -> dict | None:
+        """Take KV over or hand it over; returns the parameters to answer."""
+        count = sum(map(len, completions.prompts_of(body, chat)))
+        given = body.get("kv_transfer_params") or {}
+        if given.get("do_remote_prefill"):
+            if any(given.get(key) is None for key in _KV_NEEDED):
+                self.died.set()
+                raise Cut
+            self.by_source["external_kv_transfer"] += count
+            return None
+        self.by_source["local_compute"] += count
+        first = choices[0]
+        if not given.get("do_remote_decode") or fault.kv is None or first.finish in ("abort", "error"):
+            return None
+        request_id = answers.engine_request_id(chat, answers.answer_id(chat, seen.header("x-request-id")))
+        params = answers.kv_params(
+            self.engine_id, request_id, self._side_channel_port, len(first.prompt), len(first.tokens)
+        )
+        return {key: value for key, value in (params | fault.kv).items() if value is not None or key not in fault.kv}
+
+    async def _stream(self, events: list[bytes], reply: Reply, fault: Fault) -> None:
+        if fault.first_event is not None:
+            events = [fault.first_event, b"data: [DONE]\n\n"]
+        if fault.piece is not None:
+            text = b"".join(events)
+            events = [text[i : i + fault.piece] for i in range(0, len(text), fault.piece)]
+        await reply.start({"content-type": SSE})
+        for sent, event in enumerate(events):
+            if sent == fault.cut_after:
+                raise Cut
+            if sent == fault.stall_after:
+                await asyncio.Event().wait()
+            if sent == fault.end_after:
+                break
+            if fault.gate is not None:
+                await fault.gate.acquire()
+            await reply.chunk(event)
+        await reply.chunk(b"")
+
+
+if __name__ == "__main__":
+    from tests.fakes.program import main
+
+    main()

@@ -1,0 +1,88 @@
+"""The fake engine as a program that takes vLLM's arguments; unknown ones are ignored.
+
+The environment makes it misbehave:
+
+- ``FAKE_ENGINE_START_DELAY``: seconds before it listens
+- ``FAKE_ENGINE_CRASH_AT_START``: print this on stderr and exit with status 1
+- ``FAKE_ENGINE_CRASH_AFTER``: exit with status 1 so many seconds after it began to listen
+- ``FAKE_ENGINE_IGNORE_SIGTERM``: 1 to go on after SIGTERM
+- ``FAKE_ENGINE_GRANDCHILD``: start a process that outlives this one and write its pid into the file named here
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.fakes.engine import FakeEngine
+
+_ROLES = {"kv_producer": "prefill", "kv_consumer": "decode"}
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    arguments = _arguments(argv)
+    crash = os.environ.get("FAKE_ENGINE_CRASH_AT_START")
+    if crash is not None:
+        sys.stderr.write(crash + "\n")
+        sys.exit(1)
+    asyncio.run(_serve(arguments))
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--model", default="fake")
+    parser.add_argument("--served-model-name")
+    parser.add_argument("--kv-transfer-config", type=json.loads, default={})
+    parser.add_argument("--role", choices=("prefill", "decode", "aggregated"))
+    parser.add_argument(
+        "--side-channel-port", type=int, default=int(os.environ.get("VLLM_NIXL_SIDE_CHANNEL_PORT", "5600"))
+    )
+    return parser.parse_known_args(argv)[0]
+
+
+async def _serve(arguments: argparse.Namespace) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, _asked_to_stop, number, stop)
+    _start_grandchild()
+    await asyncio.sleep(float(os.environ.get("FAKE_ENGINE_START_DELAY", "0")))
+    engine = FakeEngine(
+        arguments.role or _ROLES.get(arguments.kv_transfer_config.get("kv_role"), "aggregated"),
+        model=arguments.served_model_name or arguments.model,
+        host=arguments.host,
+        port=arguments.port,
+        side_channel_port=arguments.side_channel_port,
+    )
+    async with engine:
+        sys.stderr.write(f"INFO: fake {engine.role} engine listens on port {engine.port}\n")
+        sys.stderr.flush()
+        crash_after = os.environ.get("FAKE_ENGINE_CRASH_AFTER")
+        waits = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(engine.died.wait())]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if crash_after is None else float(crash_after)):
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        if not stop.is_set():
+            sys.stderr.write("ERROR: fake engine died\n")
+            sys.stderr.flush()
+            os._exit(1)
+
+
+def _asked_to_stop(number: int, stop: asyncio.Event) -> None:
+    if number == signal.SIGTERM and os.environ.get("FAKE_ENGINE_IGNORE_SIGTERM") == "1":
+        return
+    stop.set()
+
+
+def _start_grandchild() -> None:
+    pid_file = os.environ.get("FAKE_ENGINE_GRANDCHILD")
+    if pid_file is not None:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        Path(pid_file).write_text(str(child.pid))

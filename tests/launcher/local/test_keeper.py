@@ -1,0 +1,44 @@
+"""The keeper by itself: logs, rotation, exit codes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from launcher.local.child import KEEPER
+
+
+def keep(log: Path, program: str, **options: int) -> int:
+    """With a standard input that stays open, as the launcher's pipe does."""
+    command = [sys.executable, "-I", "-S", KEEPER, f"--log={log}", "--log-files=2", "--grace=1"]
+    command += [f"--log-bytes={options.get('log_bytes', 100_000)}", "--", sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        return process.wait(30)
+
+
+def test_exit_codes_pass_through(tmp_path: Path):
+    assert keep(tmp_path / "log", "raise SystemExit(7)") == 7
+    assert keep(tmp_path / "log", "import os; os.kill(os.getpid(), 9)") == 128 + 9
+
+
+def test_all_output_is_logged_also_the_last_line_without_an_end(tmp_path: Path):
+    program = "import os; os.write(1, b'first\\n'); os.write(2, b'50%\\r100%\\nlast')"
+
+    assert keep(tmp_path / "log", program) == 0
+
+    assert (tmp_path / "log").read_text() == "first\n100%\nlast\n"
+
+
+def test_logs_rotate_and_keep_a_bounded_number(tmp_path: Path):
+    program = "for i in range(2000): print(f'line {i:06}')"
+
+    assert keep(tmp_path / "log", program, log_bytes=2000) == 0
+
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files] == ["log", "log.1", "log.2"]
+    assert all(file.stat().st_size <= 2000 for file in files)
+    assert files[0].read_text().endswith("line 001999\n")
+
+
+def test_bytes_that_are_no_text_do_not_stop_the_pump(tmp_path: Path):
+    assert keep(tmp_path / "log", "import os; os.write(1, bytes(range(128, 256)) + b'\\nafter\\n')") == 0
+    assert (tmp_path / "log").read_text().endswith("after\n")

@@ -1,0 +1,54 @@
+"""After the start: crashes, restarts, crash loops."""
+
+import json
+import os
+import signal
+
+from tests.launcher.local.conftest import Launch
+from tests.launcher.local.test_start import ask
+
+
+def test_a_killed_engine_is_started_again(launch: Launch, command, proxy_port: int):
+    running = launch()
+    running.wait_ready()
+
+    os.kill(running.instance("prefill-0")["pid"], signal.SIGKILL)
+    running.wait(lambda: running.instance("prefill-0")["restarts"] == 1)
+    running.wait(lambda: running.instance("prefill-0")["state"] == "ready")
+
+    assert "prefill-0    restarting: prefill-0 was killed by signal 9" in running.output
+    status = json.loads(command("status", "--output", "json").stdout)
+    assert [i["restarts"] for i in status["instances"]] == [1, 0, 0]
+    assert ask(proxy_port)[1]["choices"]
+
+
+def test_a_killed_proxy_is_started_again(launch: Launch, proxy_port: int):
+    running = launch()
+    running.wait_ready()
+
+    os.kill(running.instance("proxy")["pid"], signal.SIGKILL)
+    running.wait(lambda: running.instance("proxy")["restarts"] == 1)
+    running.wait(lambda: running.instance("proxy")["state"] == "ready")
+
+    assert ask(proxy_port)[0]["x-duet-path"] == "pd"
+
+
+def test_a_crash_loop_of_the_only_decode_ends_the_deployment_with_the_reason(launch: Launch):
+    running = launch("--set", 'roles.decode.env.FAKE_ENGINE_CRASH_AFTER="1.5"')
+
+    assert running.result() == 5
+    assert "decode-0     failed: crash loop: decode-0 ended with code 1" in running.output
+    assert "nothing is left that could answer" in running.output
+
+
+def test_a_crash_loop_of_prefill_leaves_decode_serving_alone(launch: Launch, command, proxy_port: int):
+    running = launch("--set", 'roles.prefill.env.FAKE_ENGINE_CRASH_AFTER="1.5"')
+    running.wait(lambda: running.instance("prefill-0")["state"] == "failed")
+
+    headers, _ = ask(proxy_port)
+
+    assert headers["x-duet-path"] == "aggregated"
+    assert headers["x-duet-bypass"]
+    report = command("status")
+    assert report.returncode == 1
+    assert "crash loop: prefill-0" in " ".join(report.stdout.split())

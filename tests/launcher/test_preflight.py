@@ -1,0 +1,173 @@
+"""Would a plan run here? Each question with and without something to say."""
+
+import os
+import socket
+import sys
+from dataclasses import replace
+
+import pytest
+
+from launcher import machine, preflight
+from launcher.errors import PreflightError
+from launcher.inventory import Listener
+from launcher.preflight import devices, engine_installed, memory, model_files, ports
+from tests.launcher.builders import GIB, MACHINE, model_folder, plan
+
+
+def with_model(folder, *overrides):
+    return plan("demo", "model.bundled=null", f'model.path="{folder}"', *overrides)
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """What ``find_spec`` finds; nothing is imported."""
+    found = {"vllm", "nixl"}
+    monkeypatch.setattr(engine_installed, "find_spec", lambda name: object() if name in found else None)
+    return found
+
+
+def test_a_plan_that_fits_passes(tmp_path, installed):
+    preflight.check(with_model(model_folder(tmp_path)), MACHINE)
+
+
+def test_all_findings_come_together(tmp_path, installed):
+    installed.clear()
+    crowded = replace(MACHINE, memory_available=GIB, listeners={8000: Listener(4711, "nginx -g daemon")})
+    with pytest.raises(PreflightError) as caught:
+        preflight.check(with_model(tmp_path / "gone"), crowded)
+    text = str(caught.value)
+    assert len(caught.value.messages) == 4
+    for part in ("vLLM is not installed", "does not exist", "not enough memory", "port 8000"):
+        assert part in text
+    assert caught.value.exit_code == 4
+
+
+def test_a_missing_engine_names_the_command_that_installs_it(installed):
+    installed.clear()
+    (cpu,) = engine_installed.findings(plan("demo"), MACHINE)
+    assert "/opt/duet/bin/python -m pip install '.[cpu]'" in cpu
+    (gpu,) = engine_installed.findings(plan("interactive"), MACHINE)
+    assert "[gpu]" in gpu
+
+
+def test_a_missing_transfer_library_is_found(installed):
+    installed.discard("nixl")
+    (finding,) = engine_installed.findings(plan("demo"), MACHINE)
+    assert finding.startswith("NIXL, which moves the KV cache, is not installed")
+    installed.add("nixl_cu12")
+    assert not [*engine_installed.findings(plan("demo"), MACHINE)]
+
+
+def test_an_aggregated_engine_needs_no_transfer_library(installed):
+    installed.discard("nixl")
+    assert not [*engine_installed.findings(plan("single-gpu"), MACHINE)]
+
+
+@pytest.mark.parametrize(
+    ("torch", "vision", "broken"), [("2.13.0+cpu", "0.28.0", True), ("2.13.0+cpu", "0.28.0+cpu", False)]
+)
+def test_a_torchvision_for_another_torch_is_found(installed, monkeypatch, torch, vision, broken):
+    installed.add("torchvision")
+    monkeypatch.setattr(engine_installed, "version", {"torch": torch, "torchvision": vision}.__getitem__)
+    assert bool([*engine_installed.findings(plan("demo"), MACHINE)]) is broken
+
+
+def test_another_engine_command_must_exist(tmp_path, installed):
+    installed.clear()
+    (finding,) = engine_installed.findings(plan("demo", "engine_command=[no-such-engine]"), MACHINE)
+    assert finding == "engine_command starts no-such-engine, which is not on the PATH"
+    assert not [*engine_installed.findings(plan("demo", f"engine_command=[{sys.executable}]"), MACHINE)]
+
+
+def test_a_missing_folder_points_to_the_key(tmp_path):
+    (finding,) = model_files.findings(with_model(tmp_path / "gone"), MACHINE)
+    assert finding == f"the model's folder {tmp_path / 'gone'} does not exist: check model.path"
+
+
+def test_a_folder_without_a_configuration_is_no_model(tmp_path):
+    (finding,) = model_files.findings(with_model(tmp_path), MACHINE)
+    assert "has no config.json" in finding
+
+
+def test_a_folder_without_weights_is_unfinished(tmp_path):
+    (model_folder(tmp_path) / "model.safetensors").unlink()
+    (finding,) = model_files.findings(with_model(tmp_path), MACHINE)
+    assert "has no weights" in finding
+
+
+@pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin"])
+def test_a_whole_folder_passes(tmp_path, weights):
+    (model_folder(tmp_path) / "model.safetensors").rename(tmp_path / weights)
+    assert not [*model_files.findings(with_model(tmp_path), MACHINE)]
+
+
+def test_a_hub_id_is_left_to_the_engine():
+    assert not [*model_files.findings(plan("interactive"), MACHINE)]
+
+
+def test_missing_gpus_are_counted():
+    (finding,) = devices.findings(plan("api-throughput"), replace(MACHINE, gpus=MACHINE.gpus[:2]))
+    assert finding.startswith("the plan needs 4 GPU(s) and this machine shows 2")
+    assert not [*devices.findings(plan("api-throughput"), MACHINE)]
+    assert not [*devices.findings(plan("demo"), replace(MACHINE, gpus=()))]
+
+
+def test_memory_that_does_not_suffice_is_broken_down(tmp_path):
+    settled = with_model(model_folder(tmp_path), "roles.decode.kv_cache_memory=8GiB")
+    (finding,) = memory.findings(settled, replace(MACHINE, memory_available=10 * GIB))
+    assert finding.startswith("not enough memory: 2 engines need about 12.3GiB")
+    assert "10.0GiB are free" in finding
+    assert not [*memory.findings(settled, MACHINE)]
+
+
+def test_a_gpu_measures_for_itself():
+    assert not [*memory.findings(plan("api-throughput"), replace(MACHINE, memory_available=0))]
+
+
+def test_a_kv_cache_that_cannot_hold_one_request_is_found(tmp_path):
+    settled = with_model(model_folder(tmp_path), "roles.prefill.kv_cache_memory=3MiB")
+    (finding,) = memory.findings(settled, MACHINE)
+    assert finding == (
+        "roles.prefill.kv_cache_memory of 3.0MiB holds 1536 tokens, but one request may have 2048 "
+        "(model.max_model_len): give at least 4.0MiB or lower model.max_model_len"
+    )
+
+
+def test_a_kv_cache_that_just_holds_one_request_passes(tmp_path):
+    assert not [*memory.findings(with_model(model_folder(tmp_path), "roles.prefill.kv_cache_memory=4MiB"), MACHINE)]
+
+
+def test_the_precision_of_the_kv_cache_counts(tmp_path):
+    folder = model_folder(tmp_path)
+    sizes = ("roles.prefill.kv_cache_memory=3MiB", "roles.decode.kv_cache_memory=3MiB")
+    assert len([*memory.findings(with_model(folder, *sizes, "model.dtype=float32"), MACHINE)]) == 2
+    assert not [*memory.findings(with_model(folder, *sizes, "quantization.kv_cache_dtype=fp8"), MACHINE)]
+
+
+@pytest.mark.parametrize("config", [{"num_hidden_layers": None}, {"num_attention_heads": None}])
+def test_a_model_whose_configuration_does_not_tell_is_not_judged(tmp_path, config):
+    folder = model_folder(tmp_path, config)
+    assert not [*memory.findings(with_model(folder, "roles.prefill.kv_cache_memory=1"), MACHINE)]
+
+
+def test_the_owner_of_a_taken_port_is_named():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        here = machine.look({})
+    (finding,) = ports.findings(plan("demo", f"proxy.port={port}"), here)
+    command = here.listeners[port].command
+    assert command
+    assert f"port {port} for the proxy is taken by pid {os.getpid()} ({command}): " in finding
+    assert f"--set proxy.port={port + 1}" in finding
+
+
+def test_the_owner_of_a_taken_port_may_be_unknown():
+    machine_of_others = replace(MACHINE, listeners={8000: Listener(None, "a process of another user")})
+    (finding,) = ports.findings(plan("demo"), machine_of_others)
+    assert "taken by a process of another user: " in finding
+
+
+def test_a_free_port_passes():
+    assert not [*ports.findings(plan("demo"), replace(MACHINE, listeners={8001: Listener(1, "x")}))]

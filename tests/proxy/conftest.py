@@ -1,0 +1,143 @@
+"""A proxy on a real socket in front of fake engines."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Protocol
+
+import httpx
+import pytest
+import uvicorn
+from prometheus_client.parser import text_string_to_metric_families
+
+from proxy.app import create_app
+from proxy.cli import listen
+from proxy.config import FailurePolicy, ProxyConfig, Timeouts
+from proxy.topology import ConnectorKind, Instance, Role, Topology
+from tests.fakes.engine import FakeEngine
+
+
+@dataclass
+class Duet:
+    """One proxy, its engines and a client of it."""
+
+    prefill: FakeEngine
+    decode: FakeEngine
+    client: httpx.AsyncClient
+    url: str
+
+    async def metric(self, name: str, **labels: str) -> float:
+        """A sample's value; 0 when there is none."""
+        text = (await self.client.get("/metrics")).text
+        samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
+        return sum(
+            sample.value for sample in samples if sample.name == name and labels.items() <= sample.labels.items()
+        )
+
+    async def ready(self) -> dict:
+        """What ``/ready`` says."""
+        return (await self.client.get("/ready")).json()
+
+    async def idle(self) -> None:
+        """Wait until no request is in flight."""
+        await eventually(lambda: self.metric("duet_in_flight"), 0)
+
+
+async def eventually(ask: Callable, answer: object) -> None:
+    """Ask until the answer is as expected."""
+    async with asyncio.timeout(10):
+        while await ask() != answer:
+            pass
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set()
+
+
+class StartDuet(Protocol):
+    """Starts a proxy before a prefill and a decode engine, or others."""
+
+    async def __call__(
+        self,
+        *,
+        engines: list[FakeEngine] | None = None,
+        policy: FailurePolicy = FailurePolicy.AGGREGATE,
+        timeouts: Timeouts | None = None,
+        probe_interval: float = 60.0,
+    ) -> Duet: ...
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[StartDuet]:
+    """Starts a proxy; the test's end stops it."""
+    async with AsyncExitStack() as stack:
+
+        async def begin(
+            *,
+            engines: list[FakeEngine] | None = None,
+            policy: FailurePolicy = FailurePolicy.AGGREGATE,
+            timeouts: Timeouts | None = None,
+            probe_interval: float = 60.0,
+        ) -> Duet:
+            chosen = [FakeEngine("prefill"), FakeEngine("decode")] if engines is None else engines
+            for engine in chosen:
+                await stack.enter_async_context(engine)
+            config = ProxyConfig(
+                topology_of(chosen),
+                failure_policy=policy,
+                timeouts=timeouts or Timeouts(),
+                probe_interval=probe_interval,
+            )
+            url = await _serve(stack, config)
+            client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=20, trust_env=False))
+            first, last = (chosen[0], chosen[-1]) if chosen else (FakeEngine(), FakeEngine())
+            return Duet(first, last, client, url)
+
+        yield begin
+
+
+@pytest.fixture
+async def duet(start: StartDuet) -> Duet:
+    """A proxy before one prefill and one decode engine."""
+    return await start()
+
+
+def topology_of(engines: list[FakeEngine]) -> Topology:
+    """The engines as instances named by role and number."""
+    names = [f"{engine.role}-{sum(e.role == engine.role for e in engines[:i])}" for i, engine in enumerate(engines)]
+    instances = tuple(
+        Instance(name, Role(engine.role), engine.url) for name, engine in zip(names, engines, strict=True)
+    )
+    pairs = any(engine.role == "prefill" for engine in engines)
+    return Topology(instances, ConnectorKind.NIXL_PULL if pairs else None)
+
+
+async def _serve(stack: AsyncExitStack, config: ProxyConfig) -> str:
+    listener = stack.enter_context(listen("127.0.0.1", 0))
+    options = uvicorn.Config(
+        create_app(config),
+        log_config=None,
+        access_log=False,
+        ws="none",
+        lifespan="on",
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    server = _Server(options)
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+
+    async def stop() -> None:
+        server.should_exit = True
+        await running
+
+    stack.push_async_callback(stop)
+    await asyncio.wait_for(server.up.wait(), 10)
+    return f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -1,0 +1,108 @@
+"""Bodies of the two legs."""
+
+import json
+
+import pytest
+
+from proxy.completion import Bypass, bypass, decode_body, parse, prefill_body
+from proxy.errors import BadRequest
+
+
+def prefill(document: dict, chat: bool = True) -> dict:
+    return json.loads(prefill_body(parse(json.dumps(document).encode(), chat=chat), {"do_remote_decode": True}))
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"max_tokens": 80}, {"max_completion_tokens": 400}, {"max_tokens": 9, "max_completion_tokens": 7}]
+)
+def test_prefill_makes_one_token_whatever_the_client_asked_of_chat(given):
+    body = prefill(given)
+    assert (body["max_tokens"], body["max_completion_tokens"]) == (1, 1)
+
+
+def test_prefill_of_completions_caps_max_completion_tokens_only_when_the_client_sent_it():
+    assert "max_completion_tokens" not in prefill({"max_tokens": 5}, chat=False)
+    assert prefill({"max_completion_tokens": 5}, chat=False)["max_completion_tokens"] == 1
+
+
+def test_prefill_does_not_stream():
+    body = prefill({"stream": True, "stream_options": {"include_usage": True}})
+    assert body["stream"] is False
+    assert "stream_options" not in body
+
+
+@pytest.mark.parametrize(
+    "key", ["min_tokens", "n", "best_of", "logprobs", "top_logprobs", "prompt_logprobs", "echo", "use_beam_search"]
+)
+def test_prefill_is_not_asked_for_what_one_token_cannot_have(key):
+    assert key not in prefill({key: 1})
+
+
+def test_prefill_gets_everything_else_as_the_client_wrote_it():
+    document = {"model": "m", "messages": [{"role": "user", "content": "héllo"}], "seed": 2**63, "zz": {"a": [1, None]}}
+    body = prefill(document)
+    assert {key: body[key] for key in document} == document
+    assert body["kv_transfer_params"] == {"do_remote_decode": True}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"temperature":0.70,"top_p":1E-2,"seed":18446744073709551615,"zz":[1.0,null]}',
+        b' {\n "prompt" : "a } b",\t"stop": ["}"] }\n ',
+        '{"prompt":"grüße \\ud83d\\ude00"}'.encode(),
+    ],
+)
+def test_decode_gets_the_clients_bytes_and_one_key_more(raw):
+    body = decode_body(parse(raw, chat=False), {"a": [1]})
+    assert body.replace(b',"kv_transfer_params":{"a":[1]}', b"") == raw
+    assert json.loads(body) == json.loads(raw) | {"kv_transfer_params": {"a": [1]}}
+
+
+def test_decode_body_of_an_empty_object_is_json():
+    assert json.loads(decode_body(parse(b"{}", chat=False), {"a": 1})) == {"kv_transfer_params": {"a": 1}}
+
+
+@pytest.mark.parametrize("key", [b"kv_transfer_params", b"kv\\u005ftransfer_params"])
+def test_kv_parameters_of_a_client_are_dropped_however_written(key):
+    raw = b'{"prompt":"x","' + key + b'":{"remote_host":"203.0.113.7"},"' + key + b'":1,"seed":7}'
+    completion = parse(raw, chat=False)
+    assert completion.body == b'{"prompt":"x","seed":7}'
+    assert b"203.0.113.7" not in prefill_body(completion, {}) + decode_body(completion, {})
+
+
+def test_a_body_without_kv_parameters_is_kept_byte_for_byte():
+    raw = b'{ "prompt": "x", "temperature": 0.70 }'
+    assert parse(raw, chat=False).body is raw
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{bad", b"[]", b'"text"', b"\xff\xfe", b"[" * 200_000, b'{"a":' + b"1" * 5000 + b"}"]
+)
+def test_what_is_no_json_object_is_a_bad_request(raw):
+    with pytest.raises(BadRequest):
+        parse(raw, chat=True)
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ({"prompt": "x"}, None),
+        ({"prompt": [1, 2, 3]}, None),
+        ({"prompt": ["only one"]}, None),
+        ({"prompt": ["a", "b"]}, Bypass.SEVERAL_PROMPTS),
+        ({"prompt": [[1, 2], [3]]}, Bypass.SEVERAL_PROMPTS),
+        ({"prompt": "x", "prompt_embeds": "AAAA"}, Bypass.PROMPT_EMBEDS),
+        ({"n": 1, "best_of": None}, None),
+        ({"n": 2}, Bypass.SEVERAL_CHOICES),
+        ({"n": "3"}, Bypass.SEVERAL_CHOICES),
+        ({"best_of": 3}, Bypass.SEVERAL_CHOICES),
+        ({"use_beam_search": True}, Bypass.BEAM_SEARCH),
+        ({"prompt_logprobs": 0}, Bypass.PROMPT_LOGPROBS),
+        ({"echo": True, "logprobs": 1}, Bypass.ECHO),
+        ({"echo": False, "logprobs": 1}, None),
+        ({"logprobs": True, "top_logprobs": 2}, None),
+    ],
+)
+def test_requests_that_cannot_go_through_pd_say_why(document, reason):
+    assert bypass(parse(json.dumps(document).encode(), chat=False)) is reason

@@ -1,0 +1,45 @@
+"""The configuration file."""
+
+import json
+
+import pytest
+
+from proxy.config import ConfigError, FailurePolicy, ProxyConfig, dump, load
+from proxy.topology import ConnectorKind, Instance, Role, Topology
+
+CONFIG = ProxyConfig(
+    Topology((Instance("prefill-0", Role.PREFILL, "http://127.0.0.1:1"),), ConnectorKind.NIXL_PULL),
+    failure_policy=FailurePolicy.FAIL,
+)
+
+
+def test_what_is_dumped_is_loaded(tmp_path):
+    file = tmp_path / "proxy.json"
+    file.write_text(dump(CONFIG))
+    assert load(file) == CONFIG
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"version": 2}, "version"),
+        ({"surprise": 1}, "surprise"),
+        ({"port": "many"}, "port"),
+        ({"timeouts": {"total": 3}}, "timeouts.total"),
+        ({"topology": {"instances": [{"name": "x", "role": "boss", "url": "u"}]}}, "topology.instances.0.role"),
+    ],
+)
+def test_a_wrong_key_is_refused_by_its_name(tmp_path, change, named):
+    file = tmp_path / "proxy.json"
+    file.write_text(json.dumps(json.loads(dump(CONFIG)) | change))
+    with pytest.raises(ConfigError, match=named):
+        load(file)
+
+
+def test_a_file_that_is_missing_or_no_json_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"none\.json"):
+        load(tmp_path / "none.json")
+    file = tmp_path / "bad.json"
+    file.write_text("{")
+    with pytest.raises(ConfigError, match=r"bad\.json"):
+        load(file)

@@ -1,0 +1,68 @@
+"""Clients that leave."""
+
+import asyncio
+
+import pytest
+
+from tests.fakes.engine import FakeEngine, Fault
+from tests.proxy.conftest import eventually
+
+TEXT = {"model": "fake", "prompt": "one two three", "max_tokens": 5}
+
+
+async def leave_while_waiting(duet, body: dict, engine: FakeEngine) -> None:
+    asking = asyncio.create_task(duet.client.post("/v1/completions", json=body))
+    seen = await engine.saw()
+    asking.cancel()
+    await asyncio.wait([asking])
+    await asyncio.wait_for(seen.left.wait(), 5)
+
+
+async def assert_nobody_is_blamed(duet) -> None:
+    await duet.idle()
+    assert await duet.metric("duet_client_disconnects_total") == 1
+    assert await duet.metric("duet_requests_total", status="499") == 1
+    assert await duet.metric("duet_upstream_failures_total") == 0
+    assert (await duet.ready())["modes"]["pd"]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_leaving_during_prefill_stops_prefill_and_spares_decode(duet, stream):
+    duet.prefill.faults.append(Fault(hang=True))
+    await leave_while_waiting(duet, {**TEXT, "stream": stream}, duet.prefill)
+    await assert_nobody_is_blamed(duet)
+    assert duet.decode.seen == []
+
+
+@pytest.mark.parametrize("fault", [Fault(hang=True), Fault(stall_after=0)])
+async def test_leaving_before_the_first_event_stops_decode(duet, fault):
+    duet.decode.faults.append(fault)
+    await leave_while_waiting(duet, {**TEXT, "stream": True}, duet.decode)
+    await assert_nobody_is_blamed(duet)
+
+
+async def test_leaving_before_a_whole_answer_stops_decode(duet):
+    duet.decode.faults.append(Fault(hang=True))
+    await leave_while_waiting(duet, TEXT, duet.decode)
+    await assert_nobody_is_blamed(duet)
+
+
+async def test_leaving_while_the_body_is_sent_reaches_no_engine(duet):
+    host, port = duet.url.removeprefix("http://").split(":")
+    _, writer = await asyncio.open_connection(host, port)
+    writer.write(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{")
+    await writer.drain()
+    writer.close()
+    await eventually(lambda: duet.metric("duet_requests_total", path="none", status="499"), 1)
+    await assert_nobody_is_blamed(duet)
+    assert duet.prefill.seen == duet.decode.seen == []
+
+
+async def test_leaving_in_the_middle_of_a_stream_stops_decode(duet):
+    duet.decode.faults.append(Fault(stall_after=2))
+    async with duet.client.stream("POST", "/v1/completions", json={**TEXT, "stream": True}) as answer:
+        await anext(answer.aiter_raw())
+        assert await duet.metric("duet_in_flight", instance="decode-0") == 1
+    seen = await duet.decode.saw()
+    await asyncio.wait_for(seen.left.wait(), 5)
+    await assert_nobody_is_blamed(duet)

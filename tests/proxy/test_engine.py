@@ -1,0 +1,91 @@
+"""The HTTP client's failures in our terms."""
+
+import asyncio
+import inspect
+
+import httpx
+import pytest
+
+from proxy.config import Timeouts
+from proxy.engine import TRANSLATION, EngineClient
+from proxy.errors import EngineCut, EngineTimeout, EngineUnreachable
+from proxy.topology import Instance, Role
+from tests.fakes.engine import FakeEngine, Fault
+
+# Bases of others, and what only httpx's own client raises, which is not used.
+NOT_RAISED_BY_A_TRANSPORT = {
+    httpx.HTTPError,
+    httpx.RequestError,
+    httpx.TransportError,
+    httpx.TimeoutException,
+    httpx.NetworkError,
+    httpx.ProtocolError,
+    httpx.StreamError,
+    httpx.HTTPStatusError,
+    httpx.TooManyRedirects,
+    httpx.CookieConflict,
+    httpx.DecodingError,
+    httpx.InvalidURL,
+    httpx.ProxyError,
+    httpx.StreamConsumed,
+    httpx.StreamClosed,
+    httpx.ResponseNotRead,
+    httpx.RequestNotRead,
+}
+
+
+def test_every_exception_of_the_client_is_translated():
+    known = {
+        thing for _, thing in inspect.getmembers(httpx, inspect.isclass) if issubclass(thing, Exception)
+    } - NOT_RAISED_BY_A_TRANSPORT
+    assert known == set(TRANSLATION) - {TimeoutError}
+
+
+async def ask(engine: FakeEngine, timeouts: Timeouts, body: bytes = b'{"prompt":"x","stream":true}') -> bytes:
+    client = EngineClient(timeouts)
+    headers = [(b"content-type", b"application/json")]
+    try:
+        instance = Instance("decode-0", Role.DECODE, engine.url)
+        upstream = await client.open(instance, "POST", "/v1/completions", headers, body)
+        try:
+            return await upstream.read()
+        finally:
+            await upstream.aclose()
+    finally:
+        await client.aclose()
+
+
+async def test_an_answer_comes_as_it_was_written():
+    async with FakeEngine() as engine:
+        assert (await ask(engine, Timeouts())).endswith(b"data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("fault", [Fault(hang=True), Fault(stall_after=0)])
+async def test_no_first_byte_in_time_is_a_timeout(fault):
+    async with FakeEngine() as engine:
+        engine.faults.append(fault)
+        with pytest.raises(EngineTimeout):
+            await ask(engine, Timeouts(first_byte=0.2))
+        await asyncio.wait_for((await engine.saw()).left.wait(), 5)
+
+
+async def test_silence_between_chunks_is_a_timeout_of_its_own():
+    async with FakeEngine() as engine:
+        engine.faults.append(Fault(stall_after=2))
+        with pytest.raises(EngineTimeout):
+            await ask(engine, Timeouts(idle=0.05))
+
+
+@pytest.mark.parametrize("fault", [Fault(cut_after=0), Fault(cut_after=3)])
+async def test_a_broken_connection_is_a_cut(fault):
+    async with FakeEngine() as engine:
+        engine.faults.append(fault)
+        with pytest.raises(EngineCut):
+            await ask(engine, Timeouts())
+
+
+async def test_a_closed_port_is_unreachable():
+    async with FakeEngine() as engine:
+        pass
+    with pytest.raises(EngineUnreachable, match="decode-0"):
+        await ask(engine, Timeouts())

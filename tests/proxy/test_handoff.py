@@ -1,0 +1,53 @@
+"""KV protocols."""
+
+import json
+
+import pytest
+
+from proxy.completion import parse
+from proxy.handoff import HANDOFFS
+from proxy.topology import ConnectorKind
+from tests.fakes.answers import kv_params
+
+NIXL = HANDOFFS[ConnectorKind.NIXL_PULL]
+REQUEST = parse(b'{"prompt":"x","max_tokens":5}', chat=False)
+PARAMS = kv_params("engine", "cmpl-1", 5701, 39) | {"remote_dp_rank": 3, "zz": [1, "2", 2.50]}
+
+
+def answer(params: object) -> bytes:
+    return json.dumps({"choices": [], "kv_transfer_params": params}).encode()
+
+
+def test_every_connector_has_a_hand_off():
+    assert set(HANDOFFS) == set(ConnectorKind)
+
+
+def test_nixl_prefill_is_asked_to_keep_its_kv():
+    assert json.loads(NIXL.prefill_body(REQUEST))["kv_transfer_params"] == {
+        "do_remote_decode": True,
+        "do_remote_prefill": False,
+        "remote_engine_id": None,
+        "remote_block_ids": None,
+        "remote_host": None,
+        "remote_port": None,
+    }
+
+
+def test_nixl_parameters_go_to_decode_verbatim():
+    body = NIXL.decode_body(REQUEST, answer(PARAMS))
+    assert json.loads(body) == {"prompt": "x", "max_tokens": 5, "kv_transfer_params": PARAMS}
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["remote_block_ids", "remote_engine_id", "remote_request_id", "remote_host", "remote_port", "do_remote_prefill"],
+)
+def test_nixl_parameters_that_lack_one_are_never_forwarded(key):
+    partial = {name: value for name, value in PARAMS.items() if name != key}
+    assert NIXL.decode_body(REQUEST, answer(partial)) is None
+    assert NIXL.decode_body(REQUEST, answer(PARAMS | {key: None})) is None
+
+
+@pytest.mark.parametrize("body", [answer(None), answer({}), answer([1]), b"{}", b"[]", b"not json", b""])
+def test_nixl_answers_without_parameters_hand_nothing_over(body):
+    assert NIXL.decode_body(REQUEST, body) is None

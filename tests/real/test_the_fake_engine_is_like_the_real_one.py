@@ -1,0 +1,185 @@
+"""The fake engine cannot drift: the same requests get answers of the same shape and the same status."""
+
+import json
+import sys
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.fakes.engine import FakeEngine
+from tests.real.conftest import MODEL, Pair
+
+HAND_OVER = {
+    "do_remote_decode": True,
+    "do_remote_prefill": False,
+    "remote_engine_id": None,
+    "remote_block_ids": None,
+    "remote_host": None,
+    "remote_port": None,
+}
+# As many tokens as are not all said in one event, however slow the reader is.
+COMMON = {"model": MODEL, "max_tokens": 100, "temperature": 0, "ignore_eos": True}
+CHAT = {**COMMON, "messages": [{"role": "user", "content": "one two three"}]}
+TEXT = {**COMMON, "prompt": "one two three"}
+STREAM = {"stream": True}
+USAGE = {"stream": True, "stream_options": {"include_usage": True}}
+RUNNING_USAGE = {"stream": True, "stream_options": {"include_usage": True, "continuous_usage_stats": True}}
+# Of some tokens only: a token that is a part of a character has no bytes.
+SOME_LOGPROBS = {"logprobs": True, "allowed_token_ids": [358, 421, 700]}
+TWO = {"n": 2, "temperature": 1}
+
+REQUESTS = {
+    "chat": ("/v1/chat/completions", CHAT),
+    "chat stream": ("/v1/chat/completions", CHAT | {"stream": True}),
+    "chat stream with usage": ("/v1/chat/completions", CHAT | USAGE),
+    "chat for decode": ("/v1/chat/completions", CHAT | {"kv_transfer_params": HAND_OVER}),
+    "chat of several choices": ("/v1/chat/completions", CHAT | {"n": 2, "temperature": 1}),
+    "text": ("/v1/completions", TEXT),
+    "text stream": ("/v1/completions", TEXT | {"stream": True}),
+    "text stream with usage": ("/v1/completions", TEXT | USAGE),
+    "text for decode": ("/v1/completions", TEXT | {"kv_transfer_params": HAND_OVER}),
+    "text of several prompts": ("/v1/completions", TEXT | {"prompt": ["one", "two"]}),
+    "chat for decode of one token": ("/v1/chat/completions", CHAT | {"kv_transfer_params": HAND_OVER, "max_tokens": 1}),
+    "text for decode of one token": ("/v1/completions", TEXT | {"kv_transfer_params": HAND_OVER, "max_tokens": 1}),
+    "chat stream for decode": ("/v1/chat/completions", CHAT | STREAM | {"kv_transfer_params": HAND_OVER}),
+    "chat stream of one token": ("/v1/chat/completions", CHAT | STREAM | {"max_tokens": 1}),
+    "chat stream with running usage": ("/v1/chat/completions", CHAT | RUNNING_USAGE),
+    "text stream with running usage": ("/v1/completions", TEXT | RUNNING_USAGE),
+    "chat stream of several choices": ("/v1/chat/completions", CHAT | STREAM | TWO),
+    "text stream of several prompts": ("/v1/completions", TEXT | STREAM | {"prompt": ["one", "two"]}),
+    "chat with a stop": ("/v1/chat/completions", CHAT | {"stop": ["f"]}),
+    "chat stream with a stop": ("/v1/chat/completions", CHAT | STREAM | {"stop": "f"}),
+    "text with a stop": ("/v1/completions", TEXT | {"stop": "b"}),
+    "text stream with a stop": ("/v1/completions", TEXT | STREAM | {"stop": ["b"]}),
+    "chat with logprobs": ("/v1/chat/completions", CHAT | SOME_LOGPROBS),
+    "chat with top logprobs": ("/v1/chat/completions", CHAT | {"max_tokens": 1, "logprobs": True, "top_logprobs": 1}),
+    "chat stream with logprobs": ("/v1/chat/completions", CHAT | STREAM | SOME_LOGPROBS),
+    "text of token numbers": ("/v1/completions", TEXT | {"prompt": [100, 101, 102]}),
+    "text of several prompts of token numbers": ("/v1/completions", TEXT | {"prompt": [[100, 101], [102]]}),
+    "text with echo": ("/v1/completions", TEXT | {"echo": True}),
+    "text stream with echo": ("/v1/completions", TEXT | STREAM | {"echo": True}),
+    "chat with token numbers": ("/v1/chat/completions", CHAT | {"return_token_ids": True}),
+    "chat stream with token numbers": ("/v1/chat/completions", CHAT | STREAM | {"return_token_ids": True}),
+    "text with token numbers": ("/v1/completions", TEXT | {"return_token_ids": True}),
+    "text stream with token numbers": ("/v1/completions", TEXT | STREAM | {"return_token_ids": True}),
+    "chat without a model": ("/v1/chat/completions", {"messages": CHAT["messages"], "max_tokens": 3}),
+    "text that fits with fewer tokens only": ("/v1/completions", TEXT | {"prompt": "one " * 90, "max_tokens": 1024}),
+    "unknown model": ("/v1/chat/completions", CHAT | {"model": "another"}),
+    "unknown model, stream": ("/v1/completions", TEXT | STREAM | {"model": "another"}),
+    "unknown model, too long": ("/v1/completions", TEXT | {"model": "another", "max_tokens": 100_000}),
+    "stream options without a stream": ("/v1/chat/completions", CHAT | {"stream_options": {"include_usage": True}}),
+    "more tokens at least than at most": ("/v1/chat/completions", CHAT | {"min_tokens": 101}),
+    "too long": ("/v1/chat/completions", CHAT | {"max_tokens": 100_000}),
+    "no tokens": ("/v1/completions", TEXT | {"max_tokens": 0}),
+    "a prompt of too many tokens": ("/v1/completions", TEXT | {"prompt": "a " * 5000}),
+    "a prompt of too many characters": ("/v1/completions", TEXT | {"prompt": "one " * 10_000}),
+    "a chat of too many characters": (
+        "/v1/chat/completions",
+        CHAT | {"messages": [{"role": "user", "content": "one " * 10_000}]},
+    ),
+    "no prompt": ("/v1/completions", {"model": MODEL}),
+    "an empty prompt": ("/v1/completions", TEXT | {"prompt": ""}),
+    "a prompt of nothing": ("/v1/completions", TEXT | {"prompt": []}),
+    "no messages": ("/v1/chat/completions", {"model": MODEL}),
+    "empty messages": ("/v1/chat/completions", CHAT | {"messages": []}),
+    "messages as text": ("/v1/chat/completions", CHAT | {"messages": "one"}),
+    "text for a number": ("/v1/chat/completions", CHAT | {"max_tokens": "x"}),
+    "text for KV parameters": ("/v1/chat/completions", CHAT | {"kv_transfer_params": "x"}),
+    "no choices": ("/v1/chat/completions", CHAT | {"n": 0}),
+    "greedy choices": ("/v1/completions", TEXT | {"n": 2}),
+    "a temperature below zero": ("/v1/chat/completions", CHAT | {"temperature": -1}),
+    "too many logprobs": ("/v1/completions", TEXT | {"logprobs": 50}),
+    "top logprobs without logprobs": ("/v1/chat/completions", CHAT | {"top_logprobs": 2}),
+}
+
+JSON = {"content-type": "application/json"}
+RAW_REQUESTS = {
+    "bad JSON": ("POST", "/v1/chat/completions", b"{nope", JSON),
+    "half a JSON": ("POST", "/v1/completions", b'{"model": ', JSON),
+    "an array": ("POST", "/v1/completions", b"[1]", JSON),
+    "no body": ("POST", "/v1/completions", b"", JSON),
+    "another content type": ("POST", "/v1/chat/completions", json.dumps(CHAT).encode(), {"content-type": "text/plain"}),
+    "no content type": ("POST", "/v1/completions", json.dumps(TEXT).encode(), {}),
+    "a content type with a charset": (
+        *("POST", "/v1/completions", json.dumps(TEXT).encode()),
+        {"content-type": "application/json; charset=utf-8"},
+    ),
+    "a wrong method": ("GET", "/v1/chat/completions", b"", {}),
+    "another wrong method": ("PUT", "/v1/completions", b"{}", JSON),
+    "a post to a document": ("POST", "/v1/models", b"{}", JSON),
+    "an unknown path": ("GET", "/v1/nothing", b"", {}),
+    "a post to an unknown path": ("POST", "/v1/nothing", b"{}", JSON),
+    "health": ("GET", "/health", b"", {}),
+    "models": ("GET", "/v1/models", b"", {}),
+    "version": ("GET", "/version", b"", {}),
+}
+
+
+def shape(value: Any) -> Any:
+    """Keys and types of a document; a list is its first item."""
+    if isinstance(value, dict):
+        return {key: shape(item) for key, item in sorted(value.items())}
+    if isinstance(value, list):
+        return [shape(value[0])] if value else []
+    return type(value).__name__
+
+
+def judged(document: dict[str, Any]) -> Any:
+    """The shape of a document; of an error, all but the text of the message."""
+    error = document.get("error")
+    return {"error": error | {"message": type(error["message"]).__name__}} if error else shape(document)
+
+
+def choice_of(event: dict[str, Any]) -> int:
+    """Which choice an event is about; the usage at the end is about none."""
+    return event["choices"][0]["index"] if event.get("choices") else sys.maxsize
+
+
+def shapes(response: httpx.Response) -> tuple[int, set[str], list[str | None], list[Any]]:
+    """Status, headers, and the shape of the whole answer or of its events, repetitions left out.
+
+    Events of several choices mix as they like, so they are looked at choice by choice.
+    """
+    headers = [response.headers.get(name) for name in ("content-type", "allow", "server", "vary")]
+    return response.status_code, set(response.headers), headers, _parts(response)
+
+
+def _parts(response: httpx.Response) -> list[Any]:
+    kind = response.headers.get("content-type", "").partition(";")[0]
+    if kind != "text/event-stream":
+        return [judged(response.json())] if response.content else []
+    *data, done = [line.removeprefix("data: ") for line in response.text.split("\n\n") if line]
+    assert done == "[DONE]"
+    found = [judged(event) for event in sorted(map(json.loads, data), key=choice_of)]
+    return [each for i, each in enumerate(found) if i == 0 or each != found[i - 1]]
+
+
+@pytest.mark.parametrize("request_of", REQUESTS.values(), ids=REQUESTS)
+async def test_answers(request_of: tuple[str, dict[str, Any]], pair: Pair):
+    path, body = request_of
+    async with FakeEngine("prefill", model=MODEL) as fake, httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        real = await client.post(pair.prefill + path, json=body)
+        faked = await client.post(fake.url + path, json=body)
+
+    assert shapes(faked) == shapes(real)
+
+
+@pytest.mark.parametrize("request_of", RAW_REQUESTS.values(), ids=RAW_REQUESTS)
+async def test_other_requests(request_of: tuple[str, str, bytes, dict[str, str]], pair: Pair):
+    method, path, body, headers = request_of
+    async with FakeEngine("prefill", model=MODEL) as fake, httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        real = await client.request(method, pair.prefill + path, content=body, headers=headers)
+        faked = await client.request(method, fake.url + path, content=body, headers=headers)
+
+    assert shapes(faked) == shapes(real)
+
+
+async def test_metrics(pair: Pair):
+    async with FakeEngine("decode", model=MODEL) as fake, httpx.AsyncClient(trust_env=False) as client:
+        real = await client.get(pair.decode + "/metrics")
+        faked = await client.get(fake.url + "/metrics")
+
+    names = {line.rpartition(" ")[0] for line in real.text.splitlines()}
+    assert {line.rpartition(" ")[0] for line in faked.text.splitlines()} <= names
+    assert faked.headers["content-type"] == real.headers["content-type"]
