@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -113,7 +114,7 @@ def demo(
 ) -> None:
     """Start the profile `demo`, ask one question through the pair and prove that the KV cache moved."""
     console = Console(highlight=False)
-    session = DemoSession(console, question, once=once)
+    session = DemoSession(console, question, once=once, launcher=shlex.quote(sys.argv[0]))
     settings = _overrides(overrides, model)
     raise typer.Exit(_run("demo", settings, RunDirectory(run_dir.absolute()), console, session))
 

@@ -37,6 +37,11 @@ class LoadReporter:
         if deployment.ready:
             self.close()
 
+    def stopping(self) -> None:
+        """From now on everything is being stopped."""
+        self.close()
+        self._console.print("Stopping (running answers get a few seconds to end)")
+
     def close(self) -> None:
         """Leave the bars as they are and go on with plain lines."""
         self._loaded = True

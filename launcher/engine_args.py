@@ -44,6 +44,8 @@ def argv(
         "enforce-eager": settings.enforce_eager or None,
         "distributed-executor-backend": _executor(profile, settings),
         "speculative-config": _speculation(profile.speculation, role),
+        # Health probes every other second would fill the logs.
+        "disable-access-log-for-endpoints": "/health,/metrics",
     }
     own = (*flags, "kv-transfer-config")
     for key, value in settings.engine_args.items():

@@ -45,8 +45,12 @@ def locate(reference: str, beside: Path | None = None) -> Path:
     path = beside.parent / path if beside else path
     if path.is_file():
         return path
+    if path.is_dir():
+        raise ProfileError([f"{path} is a folder, not a profile"])
     if "/" in reference or reference.endswith((".yaml", ".yml")):
         raise ProfileError([f"there is no profile file {path}"])
+    if (file := path.with_name(f"{path.name}.yaml")).is_file():
+        raise ProfileError([f"unknown profile {reference}; did you mean the file {file}?"])
     near = difflib.get_close_matches(reference, shipped, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     raise ProfileError([f"unknown profile {reference}; {hint}Shipped are: {', '.join(shipped)}"])
@@ -123,7 +127,7 @@ def _override_value(override: str, text: str) -> Value:
 
 def _fault(error: ErrorDetails, document: Document, reference: str) -> str:
     path: KeyPath = error["loc"]
-    place = next((document.places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in document.places), reference)
+    place = _place(path, document) or reference
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         near = difflib.get_close_matches(str(path[-1]), _known_keys(path[:-1]), n=1)
@@ -131,10 +135,24 @@ def _fault(error: ErrorDetails, document: Document, reference: str) -> str:
     elif error["type"] in {"missing", "missing_argument"}:
         message = "is missing"
     elif not isinstance(error["input"], dict | list):
-        message = f"{message}, not {json.dumps(error['input'])}"
-        if error["type"] == "bool_type":
-            message += " (write true or false, unquoted)"
+        message = f"{_HINTS.get(error['type'], message)}, not {json.dumps(error['input'])}"
     return f"{place}: {dotted(path)}: {message}"
+
+
+_HINTS = {
+    "bool_type": "write true or false, unquoted",
+    "int_type": "write a whole number, unquoted",
+    "byte_size": "write a size, e.g. 256MiB",
+    "byte_size_unit": "write a size with a unit, e.g. 256MiB",
+}
+"""Pydantic's error type -> better words."""
+
+
+def _place(path: KeyPath, document: Document) -> str | None:
+    """Where a key stands. A fault of a whole part is that of the option that changed something in it, if any did."""
+    inside = (place for key, place in document.places.items() if key[: len(path)] == path and place.startswith("--set"))
+    above = (document.places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in document.places)
+    return next(inside, None) or next(above, None)
 
 
 def _known_keys(path: KeyPath) -> list[str]:

@@ -53,7 +53,7 @@ def _listeners() -> dict[int, Listener]:
 
 def _command(pid: int | None) -> str:
     if pid is None:
-        return "a process of another user"
+        return "a process that cannot be seen from here"
     try:
         return " ".join(psutil.Process(pid).cmdline())[:120] or psutil.Process(pid).name()
     except psutil.Error:  # gone meanwhile, or not ours to look at

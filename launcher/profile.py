@@ -54,7 +54,9 @@ class Model(Shape):
     def _one_source(self) -> Self:
         given = [name for name in ("id", "path", "bundled") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"give exactly one of id, path and bundled (null removes one), not {len(given)}")
+            raise ValueError(
+                f"give exactly one of id, path and bundled, not {' and '.join(given) or 'none'} (null removes)"
+            )
         if self.revision and self.id is None:
             raise ValueError("revision belongs to a hub id; a folder has none")
         return self
@@ -66,7 +68,7 @@ class RoleSettings(Shape):
     replicas: Positive = 1
     tensor_parallel: Positive = 1
     """Devices that share one instance's weights; on CUDA each instance gets this many GPUs."""
-    kv_cache_memory: ByteSize | None = None
+    kv_cache_memory: Annotated[ByteSize, Field(ge=2**20)] | None = None
     """Size of one instance's KV cache, e.g. ``256MiB``. Needed on a CPU; on CUDA the alternative to the next key."""
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] | None = None
     """Share of each GPU's memory for weights and KV cache; ``None``: the engine's default."""

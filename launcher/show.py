@@ -35,7 +35,7 @@ def profiles(found: Mapping[str, Profile], *, as_json: bool) -> None:
     for row in rows:
         texts = (row["name"], row["device"], " + ".join(row["techniques"]), row["description"])
         table.add_row(*(Text(str(text)) for text in texts))
-    Console(highlight=False).print(table)
+    _print(table)
 
 
 def techniques(profile: Profile) -> list[str]:
@@ -90,7 +90,7 @@ def status(report: StatusReport, *, as_json: bool) -> None:
     table = _table("INSTANCE", "ROLE", "PID", "PORT", "STATE", "HEALTH", "UPTIME", "RESTARTS", "REASON")
     for instance in report.instances:
         table.add_row(*(Text(cell) for cell in _status_row(instance)))
-    Console(highlight=False).print(table)
+    _print(table)
 
 
 def log_line(line: LogLine, *, as_json: bool) -> None:
@@ -133,6 +133,12 @@ def _details(instance: EngineInstance | ProxyInstance) -> str:
 def _command(instance: EngineInstance | ProxyInstance) -> str:
     """As a shell would take it, one option a line."""
     return shlex.join(instance.argv).replace(" --", " \\\n        --")
+
+
+def _print(table: Table) -> None:
+    """Wrapped to fit a terminal; in a pipe or a file, each row is one line."""
+    console = Console(highlight=False)
+    console.print(table) if console.is_terminal else Console(highlight=False, width=10_000).print(table)
 
 
 def _table(*columns: str) -> Table:

@@ -32,7 +32,7 @@ def prepare(name: str, cache: Path, tell: Callable[[str], None]) -> None:
     if missing := [module for module in ("gguf", "accelerate", "transformers") if find_spec(module) is None]:
         raise PlanError(
             f"to convert {model.title}, {', '.join(missing)} must be installed: "
-            f"in Duet's checkout, {sys.executable} -m pip install '.[cpu,demo]'; or give your own with --model DIR"
+            "in Duet's checkout, scripts/install cpu demo; or give a model of your own with --model DIR"
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

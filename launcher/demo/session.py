@@ -17,8 +17,9 @@ QUESTION = "What is the capital of France?"
 class DemoSession:
     """Called by `up` once everything is ready."""
 
-    def __init__(self, console: Console, question: str, *, once: bool) -> None:
+    def __init__(self, console: Console, question: str, *, once: bool, launcher: str) -> None:
         self._console = console
+        self._launcher = launcher
         self._question = question
         self._once = once
 
@@ -33,7 +34,11 @@ class DemoSession:
                 raise error from exc
             self._console.print(f"No proof: {error}", markup=False, soft_wrap=True)
         if not self._once:
-            self._console.print("Serving until Ctrl+C. In another terminal: launcher status, launcher logs -f")
+            self._console.print(
+                f"Serving until Ctrl+C. In another terminal: {self._launcher} status, {self._launcher} logs -f",
+                markup=False,
+                soft_wrap=True,
+            )
         return not self._once
 
     async def _prove(self, plan: Plan, client: httpx.AsyncClient) -> None:

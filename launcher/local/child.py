@@ -13,6 +13,8 @@ from launcher.local import keeper
 KEEPER = str(Path(keeper.__file__).absolute())
 LOG_BYTES = 16 * 2**20
 LOG_FILES = 3
+KEEPER_MARGIN = 1.0
+"""Seconds beyond the grace that a keeper has to end itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,9 @@ class Command:
 class Child:
     """A running process with its keeper. Create it with :meth:`start`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, pid: int | None) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, pid: int | None, grace: float) -> None:
         self._process = process
+        self._grace = grace
         self.pid = pid
         """Of the program itself; ``None`` when it could not be started."""
         self.keeper_pid = process.pid
@@ -61,7 +64,7 @@ class Child:
             process.terminate()
             await process.wait()
             raise
-        return cls(process, int(first_line) if first_line else None)
+        return cls(process, int(first_line) if first_line else None, command.grace)
 
     async def wait(self) -> int:
         """Until the program and all that it started are gone; its exit code, 128 + number for a signal."""
@@ -75,6 +78,11 @@ class Child:
         """Ask the program to end, wait for it, SIGKILL what is left after the grace; its exit code."""
         if self._process.returncode is None:
             self._process.terminate()
+        try:
+            async with asyncio.timeout(self._grace + KEEPER_MARGIN):
+                await self._process.wait()
+        except TimeoutError:  # the keeper itself hangs, e.g. stopped by SIGSTOP
+            end_group(self.keeper_pid)
         return await self.wait()
 
 

@@ -35,7 +35,7 @@ class InstanceState:
     """Seconds since the epoch."""
     restarts: int = 0
     reason: str | None = None
-    """Why it is not ready, when that is known."""
+    """Why it is not ready, or why it was started again the last time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ ORPHAN_GRACE = 3.0
 """Seconds between SIGTERM and SIGKILL once the launcher is gone."""
 
 CANNOT_START = 127
+RUN_MARK = "=== duet:"
+"""Begins the log lines between which one run's output stands."""
 
 
 def main() -> int:
@@ -47,6 +49,7 @@ def main() -> int:
     try:
         keeper = Keeper(options.command, handler, options.grace)
     except OSError as exc:
+        handler.emit(log_record(f"{RUN_MARK} not started"))
         handler.emit(log_record(f"cannot start {options.command[0]}: {exc.strerror}"))
         return CANNOT_START
     return keeper.run()
@@ -86,6 +89,7 @@ class Keeper:
     def run(self) -> int:
         """Until the process and all its descendants are gone and their output is written."""
         os.write(1, b"%d\n" % self.process.pid)
+        self.log.emit(log_record(f"{RUN_MARK} {time.strftime('%Y-%m-%d %H:%M:%S')} pid {self.process.pid} started"))
         watched = {self.output, self.wakeup, 0}
         while self.process.poll() is None:
             timeout = None if self.kill_at is None else max(0.0, self.kill_at - time.monotonic())
@@ -103,7 +107,9 @@ class Keeper:
         self.pump()
         self.write(self.rest)
         code = self.process.returncode
-        return code if code >= 0 else 128 - code
+        code = code if code >= 0 else 128 - code
+        self.log.emit(log_record(f"{RUN_MARK} {time.strftime('%Y-%m-%d %H:%M:%S')} ended with {code}"))
+        return code
 
     def stop(self, grace: float) -> None:
         """Ask the process to end; SIGKILL follows after ``grace`` seconds. Asked again, only the sooner end counts."""

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from launcher.local.keeper import RUN_MARK
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -34,8 +36,8 @@ _CAUSES = (
      "out of memory: lower roles.*.kv_cache_memory, max_num_seqs or max_num_batched_tokens"),
     (re.compile(r"operator torchvision::nms does not exist"),
      "torchvision does not match torch: pip uninstall -y torchvision torchaudio torchcodec"),
-    (re.compile(r"No module named '?(vllm|nixl)"), "the engine is not installed in its Python: scripts/install"),
-    (re.compile(r"(?:error: unrecognized arguments|error: argument).*"), "vLLM refused an option: see engine_args"),
+    (re.compile(r"No module named '?(?:vllm|nixl)"), "the engine is not installed in its Python: scripts/install"),
+    (re.compile(r"error: (unrecognized arguments: .*|argument .*)"), "vLLM says {0}: correct roles.*.engine_args"),
     (re.compile(r"is not a valid model identifier|couldn't connect to|LocalEntryNotFoundError|offline mode is enabled"),
      "the model could not be fetched: check model.id and the network, or use model.path"),
 )  # fmt: skip
@@ -66,15 +68,19 @@ class LoadProgress:
 
 
 def last_lines(log: Path, count: int = 30) -> list[str]:
-    """The end of a log, oldest line first."""
+    """What the last run wrote at its end, oldest line first."""
     try:
-        text = log.read_text(errors="replace")
+        lines = log.read_text(errors="replace").splitlines()
     except OSError:
         return []
-    return text.splitlines()[-count:]
+    if lines and lines[-1].startswith(RUN_MARK):  # that it ended is said elsewhere
+        lines.pop()
+    starts = [number for number, line in enumerate(lines) if line.startswith(RUN_MARK)]
+    return lines[starts[-1] + 1 if starts else 0 :][-count:]
 
 
 def likely_cause(lines: list[str]) -> str | None:
     """What these last lines of a dead engine are known to mean, if anything."""
     text = "\n".join(lines)
-    return next((cause for pattern, cause in _CAUSES if pattern.search(text)), None)
+    found = ((pattern.search(text), cause) for pattern, cause in _CAUSES)
+    return next((cause.format(*match.groups()) for match, cause in found if match), None)

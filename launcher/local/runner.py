@@ -62,7 +62,7 @@ class Runner:
         progress = LoadProgress(self.recipe.command.log)
         self._stage(self.recipe.name, 0)
         self._child = child = await Child.start(self.recipe.command)
-        self._set(State.STARTING, pid=child.pid, keeper_pid=child.keeper_pid, started_at=time.time(), reason=None)
+        self._set(State.STARTING, pid=child.pid, keeper_pid=child.keeper_pid, started_at=time.time())
         deadline = time.monotonic() + self.recipe.start_budget
         end = asyncio.ensure_future(child.wait())
         answers = asyncio.ensure_future(ready(self._client, self.recipe.url + self.recipe.ready_path))

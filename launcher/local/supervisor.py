@@ -34,6 +34,9 @@ class Reporter(Protocol):
     def changed(self, deployment: Deployment) -> None:
         """Some instance's state changed."""
 
+    def stopping(self) -> None:
+        """From now on everything is being stopped."""
+
 
 class Supervisor:
     """One deployment, from the first process to the last."""
@@ -70,6 +73,7 @@ class Supervisor:
                 if work.done():
                     work.result()
             finally:
+                self._reporter.stopping()
                 await _cancel(work, stopped)
                 await self._stop()
         return self._ready

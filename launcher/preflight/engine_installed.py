@@ -1,5 +1,6 @@
 """Is the engine that the plan starts installed?"""
 
+import shlex
 import shutil
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -20,7 +21,10 @@ def findings(plan: Plan, inventory: Inventory) -> Iterator[str]:
         if shutil.which(program) is None:
             yield f"engine_command starts {program}, which is not on the PATH"
         return
-    install = f"in Duet's checkout, {inventory.python} -m pip install '.[{_EXTRA[plan.device]}]'"
+    extra = _EXTRA[plan.device]
+    install = (
+        f"in Duet's checkout, scripts/install {extra}, or {shlex.quote(inventory.python)} -m pip install '.[{extra}]'"
+    )
     if find_spec("vllm") is None:
         yield f"vLLM is not installed in {inventory.python}; install it: {install}"
     elif any(engine.side_channel_port for engine in plan.engines) and not (find_spec("nixl") or find_spec("nixl_cu12")):

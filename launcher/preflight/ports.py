@@ -1,5 +1,6 @@
-"""Is the address that clients use free? The engines' ports were chosen among free ones."""
+"""Can the proxy listen where clients shall find it? The engines' ports were chosen among free ones."""
 
+import socket
 from collections.abc import Iterator
 
 from launcher.inventory import Inventory
@@ -7,10 +8,25 @@ from launcher.plan import Plan
 
 
 def findings(plan: Plan, inventory: Inventory) -> Iterator[str]:
-    """The proxy's port, if somebody listens on it, and who."""
-    if listener := inventory.listeners.get(plan.proxy.port):
+    """An address that cannot be had, and who has it."""
+    host, port = plan.proxy.host, plan.proxy.port
+    if listener := inventory.listeners.get(port):
         who = f"pid {listener.pid} ({listener.command})" if listener.pid else listener.command
         yield (
-            f"port {plan.proxy.port} for the proxy is taken by {who}: "
-            f"stop it, or choose another with --set proxy.port={plan.proxy.port + 1}"
+            f"port {port} for the proxy is taken by {who}: "
+            f"stop it, or choose another with --set proxy.port={port + 1 if port < 65535 else port - 1}"
         )
+    elif reason := _refusal(host, port):
+        yield f"the proxy cannot listen on {host}:{port} ({reason}): change proxy.host or proxy.port"
+
+
+def _refusal(host: str, port: int) -> str | None:
+    """Why an address cannot be bound, found out by doing it for a moment."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as exc:
+        return exc.strerror or str(exc)
+    return None

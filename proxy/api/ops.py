@@ -33,10 +33,10 @@ def readiness(config: ProxyConfig, pool: Pool) -> dict[str, object]:
     """Which ways of serving work now, and why not. Ready means: an ordinary request would be answered."""
     with_pd = config.topology.connector is not None
     pd = with_pd and bool(pool.healthy(Role.PREFILL)) and bool(pool.healthy(Role.DECODE))
-    aggregated = bool(pool.healthy(Role.AGGREGATED, Role.DECODE))
-    falls_back = not with_pd or config.failure_policy is FailurePolicy.AGGREGATE
+    may_fall_back = not with_pd or config.failure_policy is FailurePolicy.AGGREGATE
+    aggregated = may_fall_back and bool(pool.healthy(Role.AGGREGATED, Role.DECODE))
     return {
-        "ready": pd or (aggregated and falls_back),
+        "ready": pd or aggregated,
         "modes": {"pd": pd, "aggregated": aggregated},
         "instances": [
             {

@@ -68,7 +68,7 @@ def test_missing_packages_are_named_before_anything_is_fetched(tmp_path, monkeyp
     monkeypatch.setattr(bundled, "find_spec", lambda name: None)
     message, told = failure(tmp_path / "cache")
     assert "gguf, accelerate, transformers must be installed" in message
-    assert "[cpu,demo]" in message
+    assert "scripts/install cpu demo" in message
     assert told == []
 
 

@@ -164,7 +164,9 @@ def settled(url):
 
 
 def session(*, once):
-    return DemoSession(Console(file=io.StringIO(), width=200), "Why?", once=once), lambda s: s._console.file.getvalue()
+    return DemoSession(
+        Console(file=io.StringIO(), width=200), "Why?", once=once, launcher="launcher"
+    ), lambda s: s._console.file.getvalue()
 
 
 @pytest.mark.parametrize("once", [True, False])

@@ -100,7 +100,7 @@ def test_a_switch_takes_only_true_and_false(tmp_path, word):
     file = write(tmp_path, PAIR.replace("decode: {", f"decode: {{enforce_eager: {word}, "))
     (fault,) = faults(file)
     assert fault.startswith(f"{file}:6: roles.decode.enforce_eager: ")
-    assert fault.endswith("(write true or false, unquoted)")
+    assert fault.partition(", not ")[0].endswith("write true or false, unquoted")
 
 
 @pytest.mark.parametrize("number", ["08000", '"8000"', "8000.5", "8e3", "0x1F40", "1:30", "8_000", "true", "[8000]"])
@@ -128,7 +128,7 @@ def test_an_environment_variable_is_text(tmp_path):
 
 
 def test_a_folder_is_no_profile(tmp_path):
-    assert faults(tmp_path) == [f"there is no profile file {tmp_path}"]
+    assert faults(tmp_path) == [f"{tmp_path} is a folder, not a profile"]
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):

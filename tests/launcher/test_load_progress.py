@@ -92,8 +92,11 @@ def test_a_log_need_not_be_utf_8(log):
         ("RuntimeError: operator torchvision::nms does not exist", "pip uninstall -y torchvision"),
         ("ModuleNotFoundError: No module named 'vllm'", "not installed in its Python"),
         ("/opt/bin/python: Error while finding module: No module named vllm", "not installed in its Python"),
-        ("entry.py: error: unrecognized arguments: --enable-expert-paralle", "refused an option: see engine_args"),
-        ("entry.py: error: argument --max-num-seqs: invalid int value: 'x'", "refused an option"),
+        (
+            "entry.py: error: unrecognized arguments: --enable-expert-paralle",
+            "vLLM says unrecognized arguments: --enable-expert-paralle",
+        ),
+        ("entry.py: error: argument --max-num-seqs: invalid int value: 'x'", "vLLM says argument --max-num-seqs"),
         ("OSError: /m is not a local folder and is not a valid model identifier listed on", "could not be fetched"),
         ("OSError: We couldn't connect to 'https://huggingface.co' to load the files", "could not be fetched"),
         ("huggingface_hub.errors.LocalEntryNotFoundError: cannot find the requested files", "could not be fetched"),

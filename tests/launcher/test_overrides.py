@@ -59,7 +59,7 @@ def test_an_unknown_key_suggests_the_nearest_and_names_the_option():
 
 def test_a_wrong_type_names_the_option():
     (fault,) = faults('proxy.port="9000"')
-    assert fault.startswith('--set proxy.port="9000": proxy.port: Input should be a valid integer')
+    assert fault.startswith('--set proxy.port="9000": proxy.port: write a whole number, unquoted')
 
 
 def test_faults_of_several_options_come_together():

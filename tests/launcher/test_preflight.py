@@ -81,7 +81,7 @@ def test_another_engine_command_must_exist(tmp_path, installed):
 
 def test_a_missing_folder_points_to_the_key(tmp_path):
     (finding,) = model_files.findings(with_model(tmp_path / "gone"), MACHINE)
-    assert finding == f"the model's folder {tmp_path / 'gone'} does not exist: check model.path"
+    assert finding.startswith(f"the model's folder {tmp_path / 'gone'} does not exist: check model.path")
 
 
 def test_a_folder_without_a_configuration_is_no_model(tmp_path):
@@ -147,7 +147,7 @@ def test_the_precision_of_the_kv_cache_counts(tmp_path):
 @pytest.mark.parametrize("config", [{"num_hidden_layers": None}, {"num_attention_heads": None}])
 def test_a_model_whose_configuration_does_not_tell_is_not_judged(tmp_path, config):
     folder = model_folder(tmp_path, config)
-    assert not [*memory.findings(with_model(folder, "roles.prefill.kv_cache_memory=1"), MACHINE)]
+    assert not [*memory.findings(with_model(folder, "roles.prefill.kv_cache_memory=1MiB"), MACHINE)]
 
 
 def test_the_owner_of_a_taken_port_is_named():
@@ -171,3 +171,17 @@ def test_the_owner_of_a_taken_port_may_be_unknown():
 
 def test_a_free_port_passes():
     assert not [*ports.findings(plan("demo"), replace(MACHINE, listeners={8001: Listener(1, "x")}))]
+
+
+def test_a_file_in_place_of_the_model_folder_is_told_apart(tmp_path):
+    file = tmp_path / "config.json"
+    file.write_text("{}")
+    (finding,) = model_files.findings(with_model(file), MACHINE)
+    assert finding.startswith(f"{file} is no folder")
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "203.0.113.1"])
+def test_an_address_that_is_not_ours_is_found_before_the_start(host):
+    settled = plan("demo", f"proxy.host={host}", "proxy.port=8999")
+    (finding,) = ports.findings(settled, MACHINE)
+    assert finding.startswith(f"the proxy cannot listen on {host}:8999 (")

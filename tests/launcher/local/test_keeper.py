@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from launcher.local.child import KEEPER
+from launcher.local.load_progress import last_lines
 
 
 def keep(log: Path, program: str, **options: int) -> int:
@@ -25,7 +26,7 @@ def test_all_output_is_logged_also_the_last_line_without_an_end(tmp_path: Path):
 
     assert keep(tmp_path / "log", program) == 0
 
-    assert (tmp_path / "log").read_text() == "first\n100%\nlast\n"
+    assert last_lines(tmp_path / "log") == ["first", "100%", "last"]
 
 
 def test_logs_rotate_and_keep_a_bounded_number(tmp_path: Path):
@@ -36,9 +37,17 @@ def test_logs_rotate_and_keep_a_bounded_number(tmp_path: Path):
     files = sorted(tmp_path.iterdir())
     assert [file.name for file in files] == ["log", "log.1", "log.2"]
     assert all(file.stat().st_size <= 2000 for file in files)
-    assert files[0].read_text().endswith("line 001999\n")
+    assert last_lines(tmp_path / "log")[-1] == "line 001999"
 
 
 def test_bytes_that_are_no_text_do_not_stop_the_pump(tmp_path: Path):
     assert keep(tmp_path / "log", "import os; os.write(1, bytes(range(128, 256)) + b'\\nafter\\n')") == 0
-    assert (tmp_path / "log").read_text().endswith("after\n")
+    assert last_lines(tmp_path / "log")[-1] == "after"
+
+
+def test_the_last_lines_are_those_of_the_last_run(tmp_path: Path):
+    keep(tmp_path / "log", "print('of the first run')")
+    keep(tmp_path / "log", "print('of the second run')")
+
+    assert last_lines(tmp_path / "log") == ["of the second run"]
+    assert "of the first run" in (tmp_path / "log").read_text()

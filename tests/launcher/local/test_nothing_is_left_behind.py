@@ -115,3 +115,16 @@ def test_down_returns_when_nothing_runs_any_more(launch: Launch, command):
     assert (done.returncode, done.stdout) == (0, "stopped\n")
     wait_until(lambda: running.process.poll() is not None)
     assert not survivors(family, within=1.0)
+
+
+def test_when_a_keeper_or_an_engine_is_frozen(launch: Launch):
+    running = launch()
+    running.wait_ready()
+    family = running.family()
+    os.kill(running.instance("prefill-0")["keeper_pid"], signal.SIGSTOP)
+    os.kill(running.instance("decode-0")["pid"], signal.SIGSTOP)
+
+    running.send(signal.SIGINT)
+
+    assert running.result() == 0
+    assert not survivors(family)

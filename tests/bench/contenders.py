@@ -1,0 +1,36 @@
+"""Who is measured, and how each is started in front of one prefill and one decode stub."""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from proxy.config import ProxyConfig, dump
+from proxy.topology import ConnectorKind, Instance, Role, Topology
+
+Start = Callable[[int, str, str, Path], list[str]]
+"""Port, address of prefill and of decode, a folder for files -> command line."""
+
+
+def duet(port: int, prefill: str, decode: str, folder: Path) -> list[str]:
+    """This proxy, one worker."""
+    instances = (Instance("prefill-0", Role.PREFILL, prefill), Instance("decode-0", Role.DECODE, decode))
+    config = folder / f"duet-{port}.json"
+    config.write_text(dump(ProxyConfig(Topology(instances, ConnectorKind.NIXL_PULL), port=port)))
+    return [sys.executable, "-P", "-m", "proxy", "--config", str(config)]
+
+
+def vllm_router(port: int, prefill: str, decode: str, folder: Path) -> list[str]:
+    """The Rust router of the vLLM project, from PyPI."""
+    return [
+        str(Path(sys.executable).with_name("vllm-router")),
+        *("--vllm-pd-disaggregation", "--prefill", prefill, "--decode", decode, "--policy", "round_robin"),
+        *("--host", "127.0.0.1", "--port", str(port), "--prometheus-port", str(port + 1000), "--log-level", "warning"),
+    ]
+
+
+def naive(port: int, prefill: str, decode: str, folder: Path) -> list[str]:
+    """FastAPI and httpx, two steps."""
+    return [sys.executable, "-m", "tests.bench.naive", str(port), prefill, decode]
+
+
+CONTENDERS: Mapping[str, Start] = {"duet": duet, "vllm-router": vllm_router, "naive FastAPI + httpx": naive}
