@@ -17,7 +17,7 @@ from rich.console import Console
 from launcher import loader, machine, planner, show
 from launcher.console import LoadReporter
 from launcher.demo.session import QUESTION, DemoSession
-from launcher.errors import InstanceDiedError, LauncherError
+from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
 from launcher.local import detach, logs, status, stop
 from launcher.local.run_directory import RunDirectory
 from launcher.plan import Plan
@@ -34,6 +34,13 @@ class Output(StrEnum):
     JSON = "json"
 
 
+def _default_run_directory() -> Path:
+    try:
+        return Path(platformdirs.user_state_dir("duet")) / "run"
+    except RuntimeError as exc:  # neither HOME nor an entry in the user database
+        raise RunDirectoryError(f"{exc} Name the run directory with --run-dir") from exc
+
+
 ProfileArgument = Annotated[str, typer.Argument(metavar="PROFILE", help="A shipped name (see `list`) or a path.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY.PATH=VALUE", help="Override one value of the profile.")
@@ -45,7 +52,7 @@ RunDirectoryOption = Annotated[
     typer.Option(
         "--run-dir",
         envvar="DUET_RUN_DIR",
-        default_factory=lambda: Path(platformdirs.user_state_dir("duet")) / "run",
+        default_factory=_default_run_directory,
         show_default="in the user's state folder",
         help="Where a deployment keeps state and logs.",
     ),
@@ -160,6 +167,8 @@ def main() -> None:
         _fail(exc)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except OSError as exc:  # of a file or directory that nobody below expected to fail
+        _fail(RunDirectoryError(f"{exc.filename or 'output'}: {exc.strerror}"))
 
 
 def _run(profile: str, settings: list[str], directory: RunDirectory, console: Console, once_ready: OnceReady) -> int:

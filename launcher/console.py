@@ -37,6 +37,10 @@ class LoadReporter:
         if deployment.ready:
             self.close()
 
+    def warn(self, text: str) -> None:
+        """Something that somebody should look at, but that goes on."""
+        self._console.print(f"warning: {text}", markup=False, soft_wrap=True)
+
     def stopping(self) -> None:
         """From now on everything is being stopped."""
         self.close()

@@ -50,6 +50,8 @@ def argv(
     own = (*flags, "kv-transfer-config")
     for key, value in settings.engine_args.items():
         name = key.replace("_", "-")
+        if not name:
+            raise PlanError(f"roles.{role}.engine_args: an option has no name")
         # vLLM's parser takes dotted keys of a JSON option, and any unique beginning of a name.
         if taken := next((flag for flag in own if flag.startswith(name.removeprefix("no-").partition(".")[0])), None):
             raise PlanError(

@@ -5,6 +5,7 @@ LauncherError
 ├── PlanError             4  the profile cannot become a plan on this machine
 ├── PreflightError        4  the plan would fail here; nothing was started
 ├── RunDirectoryError     4  the run directory cannot be used, or is in use
+│   └── StateError        4  its state cannot be read
 ├── InstanceDiedError     5  an engine or the proxy ended by itself
 ├── NotReadyError         6  an instance did not become ready in time
 └── ProofError            8  the demo answered, but not with the KV cache of prefill
@@ -70,6 +71,10 @@ class RunDirectoryError(LauncherError):
     """The run directory is not writable, or another launcher holds it."""
 
     exit_code = 4
+
+
+class StateError(RunDirectoryError):
+    """The state in a run directory cannot be read."""
 
 
 class InstanceDiedError(LauncherError):

@@ -31,7 +31,10 @@ def load(reference: str, overrides: Sequence[str] = ()) -> Profile:
     for override in overrides:
         document = _apply(document, override)
     try:
-        return Profile.model_validate_json(json.dumps(_without_nulls(document.data)))
+        text = json.dumps(_without_nulls(document.data))
+        if "\\u0000" in text:
+            raise ProfileError([f"{reference}: a text with a zero character cannot be passed to a program"])
+        return Profile.model_validate_json(text)
     except ValidationError as exc:
         raise ProfileError([_fault(error, document, reference) for error in exc.errors()]) from exc
 
@@ -41,10 +44,13 @@ def locate(reference: str, beside: Path | None = None) -> Path:
     shipped = shipped_profiles()
     if reference in shipped:
         return shipped[reference]
-    path = Path(reference).expanduser()
-    path = beside.parent / path if beside else path
-    if path.is_file():
-        return path
+    try:
+        path = Path(reference).expanduser()
+        path = beside.parent / path if beside else path
+        if path.is_file():
+            return path
+    except (OSError, RuntimeError, ValueError) as exc:  # too long, ~nobody, a zero byte
+        raise ProfileError([f"{reference[:80]} names no profile: {exc}"]) from exc
     if path.is_dir():
         raise ProfileError([f"{path} is a folder, not a profile"])
     if "/" in reference or reference.endswith((".yaml", ".yml")):

@@ -22,7 +22,7 @@ def look(environ: Mapping[str, str]) -> Inventory:
         python=sys.executable,
         cache=Path(environ.get("DUET_CACHE") or platformdirs.user_cache_dir("duet")).absolute(),
         gpus=_gpus(),
-        listeners=_listeners(),
+        listeners=listeners(),
     )
 
 
@@ -43,7 +43,8 @@ def _gpu(index: int) -> Gpu:
     return Gpu(index, pynvml.nvmlDeviceGetName(handle), pynvml.nvmlDeviceGetUUID(handle), memory.total, memory.free)
 
 
-def _listeners() -> dict[int, Listener]:
+def listeners() -> dict[int, Listener]:
+    """TCP port -> who listens on it now."""
     found: dict[int, Listener] = {}
     for connection in psutil.net_connections("tcp"):
         if connection.status == psutil.CONN_LISTEN and connection.laddr:

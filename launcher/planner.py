@@ -61,7 +61,10 @@ def model_reference(model: Model, inventory: Inventory) -> str:
     if model.id is not None:
         return model.id
     if model.path is not None:
-        return str(model.path.expanduser().absolute())
+        try:
+            return str(model.path.expanduser().absolute())
+        except RuntimeError as exc:
+            raise PlanError(f"model.path {model.path}: {exc}") from exc
     return str(inventory.cache / "models" / str(model.bundled))
 
 

@@ -11,6 +11,7 @@ from proxy.topology import ConnectorKind, Role
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 Positive = Annotated[int, Field(ge=1)]
+EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class Shape(BaseModel):
@@ -80,7 +81,7 @@ class RoleSettings(Shape):
     """Skip compilation and graph capture: starts faster, runs slower on GPUs."""
     engine_args: dict[str, JsonValue] = {}
     """Any other vLLM option by its name without dashes, e.g. ``{scheduling-policy: priority}``."""
-    env: dict[str, str] = {}
+    env: dict[EnvironmentName, str] = {}
     """Added to the engine's environment."""
 
 

@@ -81,7 +81,7 @@ def status(report: StatusReport, *, as_json: bool) -> None:
     if as_json:
         typer.echo(report_json(report))
         return
-    if report.launcher_pid is None:
+    if report.profile is None:
         typer.echo(report.note)
         return
     typer.echo(

@@ -6,6 +6,7 @@ import httpx
 
 from launcher import machine, planner, preflight
 from launcher.bundled.prepare import prepare
+from launcher.errors import StateError
 from launcher.local.leftovers import wait_until_gone
 from launcher.local.run_directory import RunDirectory
 from launcher.local.supervisor import Reporter, Supervisor
@@ -30,7 +31,10 @@ async def up(
     Raises a :class:`launcher.errors.LauncherError`; then nothing of it runs.
     """
     with directory.hold():
-        await wait_until_gone(directory.read_state())
+        try:
+            await wait_until_gone(directory.read_state())
+        except StateError as exc:  # we hold the lock, so nobody needs it any more
+            tell(f"warning: {exc}")
         inventory = machine.look(environ)
         plan = planner.plan(profile, inventory, name=name, run_directory=directory.path)
         if profile.model.bundled:

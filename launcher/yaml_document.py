@@ -48,6 +48,8 @@ def read(path: Path, text: str) -> Document:
         raise YamlError([f"{path}:{line}: not valid YAML: {exc.problem or exc.context}{hint}"]) from exc
     except yaml.YAMLError as exc:
         raise YamlError([f"{path}: not valid YAML: {exc}"]) from exc
+    except RecursionError as exc:
+        raise YamlError([f"{path}: nested too deeply"]) from exc
     reader = _Reader(path)
     reader.faults += [f"{path}:{tag.start_mark.line + 1}: YAML tags are not accepted" for tag in tags]
     if root is None:

@@ -1,7 +1,6 @@
 """One process of the deployment, started through its keeper."""
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from launcher.local import keeper
+from launcher.local.keeper import MARK, end_marked
 
 KEEPER = str(Path(keeper.__file__).absolute())
 LOG_BYTES = 16 * 2**20
@@ -27,14 +27,16 @@ class Command:
     log: Path
     grace: float
     """Seconds between SIGTERM and SIGKILL."""
+    mark: str
+    """``<deployment>/<instance>``, unique to this instance; its processes carry it in their environment."""
 
 
 class Child:
     """A running process with its keeper. Create it with :meth:`start`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, pid: int | None, grace: float) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, pid: int | None, command: Command) -> None:
         self._process = process
-        self._grace = grace
+        self._command = command
         self.pid = pid
         """Of the program itself; ``None`` when it could not be started."""
         self.keeper_pid = process.pid
@@ -54,7 +56,7 @@ class Child:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
-                env=dict(command.env),
+                env={**command.env, MARK: command.mark},
                 process_group=0,
             )
         assert process.stdout is not None
@@ -64,13 +66,13 @@ class Child:
             process.terminate()
             await process.wait()
             raise
-        return cls(process, int(first_line) if first_line else None, command.grace)
+        return cls(process, int(first_line) if first_line else None, command)
 
     async def wait(self) -> int:
         """Until the program and all that it started are gone; its exit code, 128 + number for a signal."""
         code = await self._process.wait()
         if code < 0:  # somebody killed the keeper: the kernel ended the program, its children are ours to end
-            end_group(self.keeper_pid)
+            await asyncio.to_thread(end_marked, self._command.mark)
             return 128 - code
         return code
 
@@ -78,17 +80,10 @@ class Child:
         """Ask the program to end, wait for it, SIGKILL what is left after the grace; its exit code."""
         if self._process.returncode is None:
             self._process.terminate()
+            self._process.send_signal(signal.SIGCONT)  # a keeper that was stopped must see it
         try:
-            async with asyncio.timeout(self._grace + KEEPER_MARGIN):
+            async with asyncio.timeout(self._command.grace + KEEPER_MARGIN):
                 await self._process.wait()
-        except TimeoutError:  # the keeper itself hangs, e.g. stopped by SIGSTOP
-            end_group(self.keeper_pid)
+        except TimeoutError:  # the keeper itself hangs
+            self._process.kill()
         return await self.wait()
-
-
-def end_group(process_group: int) -> None:
-    """SIGKILL what is left of a process group."""
-    try:
-        os.killpg(process_group, signal.SIGKILL)
-    except ProcessLookupError:  # nothing left
-        return

@@ -46,6 +46,8 @@ class Deployment:
     launcher_pid: int
     started_at: float
     """Seconds since the epoch."""
+    mark: str
+    """In the environment of all its processes."""
     address: str
     """Where clients go."""
     model: str

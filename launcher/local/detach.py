@@ -1,5 +1,6 @@
 """Runs `launcher up` in the background and follows it until it is ready."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -17,11 +18,15 @@ def start(profile: str, settings: Sequence[str], directory: RunDirectory, consol
     directory.create()
     command = [sys.executable, "-P", "-m", "launcher", "up", profile, "--run-dir", str(directory.path)]
     command += [part for setting in settings for part in ("--set", setting)]
-    with directory.supervisor_log.open("w") as output:
+    with directory.supervisor_log.open("a") as output:
+        begin = output.tell()
         background = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
     with directory.supervisor_log.open() as progress:
+        progress.seek(begin)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.default_int_handler)
         try:
             while background.poll() is None and not _is_ready(directory, background.pid):
                 console.print(progress.read(), end="", markup=False, soft_wrap=True)

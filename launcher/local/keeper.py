@@ -5,13 +5,15 @@ killed with SIGKILL, and nothing outlives an engine's main process, not even its
 
 - it is a *subreaper*: orphaned descendants become its children, so it finds and ends them all by pid;
 - its standard input is a pipe held by the launcher: end of file means the launcher is gone;
-- the engine's main process gets SIGKILL from the kernel should the keeper itself be killed.
+- the engine's main process gets SIGKILL from the kernel should the keeper itself be killed; what that process started
+  is found by a mark in its environment, by the launcher or, if that was killed too, by the other keepers.
 
 Prints one line, the engine's pid, and exits with the engine's exit code (128 + signal for a signal).
 Standard library only, and started without site-packages: one per instance should cost little. Linux only.
 """
 
 import argparse
+import contextlib
 import ctypes
 import logging
 import logging.handlers
@@ -29,6 +31,14 @@ ORPHAN_GRACE = 3.0
 """Seconds between SIGTERM and SIGKILL once the launcher is gone."""
 
 CANNOT_START = 127
+LONGEST_LINE = 65536
+"""Bytes; longer ones are cut into several."""
+LAST_OUTPUT = 2.0
+"""Seconds for what was printed just before the end."""
+SWEEP = 5.0
+"""Seconds to go on looking for strays; only one that hangs in the kernel survives that."""
+MARK = "DUET_INSTANCE"
+"""Environment variable ``<deployment>/<instance>`` by which strays are found."""
 RUN_MARK = "=== duet:"
 """Begins the log lines between which one run's output stands."""
 
@@ -74,6 +84,8 @@ class Keeper:
         signal.set_wakeup_fd(wakeup_writer, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)  # only wakes the loop
+        # Sent by the kernel when the launcher dies while one of this process group is stopped.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         keeper = os.getpid()
         self.process = subprocess.Popen(
             command,
@@ -89,26 +101,33 @@ class Keeper:
     def run(self) -> int:
         """Until the process and all its descendants are gone and their output is written."""
         os.write(1, b"%d\n" % self.process.pid)
-        self.log.emit(log_record(f"{RUN_MARK} {time.strftime('%Y-%m-%d %H:%M:%S')} pid {self.process.pid} started"))
+        self.mark(f"pid {self.process.pid} started")
         watched = {self.output, self.wakeup, 0}
+        orphaned = False
         while self.process.poll() is None:
             timeout = None if self.kill_at is None else max(0.0, self.kill_at - time.monotonic())
             ready, _, _ = select.select(watched, [], [], timeout)
-            if self.output in ready and not self.pump():
-                watched.discard(self.output)
             if self.wakeup in ready and not {*os.read(self.wakeup, 64)} <= {signal.SIGCHLD}:
                 self.stop(self.grace)
             if 0 in ready and not os.read(0, 64):
                 watched.discard(0)
+                orphaned = True
                 self.stop(min(self.grace, ORPHAN_GRACE))
             if self.kill_at is not None and time.monotonic() >= self.kill_at:
                 self.process.kill()
+            if self.output in ready and not self.pump():
+                watched.discard(self.output)
+            self.reap()
         end_descendants()
-        self.pump()
+        deadline = time.monotonic() + LAST_OUTPUT
+        while self.pump() and self.rest_is_there() and time.monotonic() < deadline:
+            pass
         self.write(self.rest)
         code = self.process.returncode
         code = code if code >= 0 else 128 - code
-        self.log.emit(log_record(f"{RUN_MARK} {time.strftime('%Y-%m-%d %H:%M:%S')} ended with {code}"))
+        self.mark(f"ended with {code}")
+        if orphaned and (deployment := os.environ.get(MARK, "").partition("/")[0]):
+            end_marked(deployment)  # of an instance whose keeper was killed together with the launcher
         return code
 
     def stop(self, grace: float) -> None:
@@ -118,23 +137,42 @@ class Keeper:
         self.process.terminate()
 
     def pump(self) -> bool:
-        """Write what the process printed so far; ``False`` at the end of its output."""
-        while True:
-            try:
-                chunk = os.read(self.output, 65536)
-            except BlockingIOError:
-                return True
-            if not chunk:
-                return False
-            *lines, self.rest = (self.rest + chunk).split(b"\n")
-            for line in lines:
-                self.write(line)
+        """Write some of what the process printed; ``False`` at the end of its output.
+
+        Only one piece at a time: a process that prints without a pause must not make us deaf to everything else.
+        """
+        try:
+            chunk = os.read(self.output, 65536)
+        except BlockingIOError:
+            return True
+        *lines, self.rest = (self.rest + chunk).split(b"\n")
+        if len(self.rest) > LONGEST_LINE:
+            lines.append(self.rest)
+            self.rest = b""
+        for line in lines:
+            self.write(line)
+        return bool(chunk)
+
+    def rest_is_there(self) -> bool:
+        """Whether more output can be read at once."""
+        return bool(select.select([self.output], [], [], 0)[0])
+
+    def reap(self) -> None:
+        """Take orphans that ended off the process table; the engine itself is left to ``poll``."""
+        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+            if ended.si_pid == self.process.pid:
+                return
+            os.waitpid(ended.si_pid, 0)
 
     def write(self, line: bytes) -> None:
         """One line into the log. A progress bar redraws its line with carriage returns: only the last state counts."""
         text = line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
         if text:
             self.log.emit(log_record(text))
+
+    def mark(self, event: str) -> None:
+        """Say in the log where a run begins or ends."""
+        self.log.emit(log_record(f"{RUN_MARK} {time.strftime('%Y-%m-%d %H:%M:%S')} {event}"))
 
 
 def log_record(text: str) -> logging.LogRecord:
@@ -145,7 +183,7 @@ def log_record(text: str) -> logging.LogRecord:
 def die_with_parent(parent: int) -> None:
     """In the new process: SIGKILL when the keeper dies, also when it died before this call; default signals."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     if os.getppid() != parent:
         os._exit(1)
@@ -160,6 +198,34 @@ def end_descendants() -> None:
             os.waitpid(-1, 0)
         except ChildProcessError:
             return
+
+
+def end_marked(mark: str) -> None:
+    """SIGKILL every process whose environment carries this mark, or one that begins with it and a slash.
+
+    For those that we did not inherit: the environment passes to all descendants, whatever session they moved to.
+    """
+    deadline = time.monotonic() + SWEEP
+    while (pids := marked(mark)) and time.monotonic() < deadline:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def marked(mark: str) -> list[int]:
+    """The living processes with this mark; keepers are not among them, they end by themselves."""
+    wanted = {f"{MARK}={mark}".encode()}
+    prefix = f"{MARK}={mark}/".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):  # ended meanwhile, or not ours to look at
+                variables = (entry / "environ").read_bytes().split(b"\0")
+                is_ours = any(variable in wanted or variable.startswith(prefix) for variable in variables)
+                if is_ours and __file__.encode() not in (entry / "cmdline").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found
 
 
 def children(parent: int) -> list[int]:

@@ -6,6 +6,7 @@ import tenacity
 from launcher.errors import RunDirectoryError
 from launcher.local.child import KEEPER
 from launcher.local.deployment import Deployment
+from launcher.local.keeper import end_marked
 
 _PATIENCE = 15.0
 """Seconds; keepers end everything within 4."""
@@ -25,6 +26,8 @@ async def wait_until_gone(deployment: Deployment | None) -> None:
     )
     try:
         await patiently(left)
+        if deployment is not None:
+            end_marked(deployment.mark)
     except tenacity.RetryError as exc:
         raise RunDirectoryError(
             f"processes of an earlier launcher do not end: pids {', '.join(map(str, exc.last_attempt.result()))}; look "

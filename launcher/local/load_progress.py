@@ -56,10 +56,13 @@ class LoadProgress:
     def advance(self) -> bool:
         """Read what is new; whether a later stage has begun."""
         before = self.stage
-        with self._log.open(errors="replace") as file:
-            file.seek(self._offset)
-            *lines, self._rest = (self._rest + file.read()).split("\n")
-            self._offset = file.tell()
+        try:
+            with self._log.open(errors="replace") as file:
+                file.seek(self._offset)
+                *lines, self._rest = (self._rest + file.read()).split("\n")
+                self._offset = file.tell()
+        except FileNotFoundError:  # in the midst of a rotation
+            return False
         for line in lines:
             for index in range(self.stage + 1, len(STAGES)):
                 if STAGES[index].marker.search(line):

@@ -10,7 +10,7 @@ import psutil
 import tenacity
 from pydantic import TypeAdapter
 
-from launcher.errors import RunDirectoryError
+from launcher.errors import RunDirectoryError, StateError
 from launcher.local.deployment import Deployment
 from launcher.plan import Plan, PlannedFile, to_json
 
@@ -75,13 +75,16 @@ class RunDirectory:
         """The pid of the launcher that holds this directory now, or ``None``."""
         try:
             lock = self._lock.open()
-        except OSError:
+        except FileNotFoundError:
             return None
+        except OSError as exc:
+            raise RunDirectoryError(f"cannot look into the run directory {self.path}: {exc.strerror}") from exc
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                holder = int(lock.read() or 0)
+                text = lock.read()
+                holder = int(text) if text.isdigit() else 0
                 # Between taking the lock and writing its pid, a launcher shows the pid of the one before.
                 return holder if psutil.pid_exists(holder) else None
             return None
@@ -102,7 +105,9 @@ class RunDirectory:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as exc:
-            raise RunDirectoryError(f"{self._state} cannot be read as a deployment's state: {exc}") from exc
+            raise StateError(
+                f"{self._state} does not hold a deployment's state (another version's, or a full disk's): delete it"
+            ) from exc
 
 
 @tenacity.retry(

@@ -1,6 +1,7 @@
 """One instance through its starts, ends and restarts."""
 
 import asyncio
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import httpx
 
+from launcher import machine
 from launcher.errors import InstanceDiedError, LauncherError, NotReadyError
 from launcher.local import scheduling
 from launcher.local.child import Child, Command
@@ -61,7 +63,10 @@ class Runner:
         """
         progress = LoadProgress(self.recipe.command.log)
         self._stage(self.recipe.name, 0)
-        self._child = child = await Child.start(self.recipe.command)
+        try:
+            self._child = child = await Child.start(self.recipe.command)
+        except (OSError, ValueError) as exc:  # no file descriptors left, a zero byte in the environment...
+            raise InstanceDiedError(f"{self.recipe.name} cannot be started: {exc}") from exc
         self._set(State.STARTING, pid=child.pid, keeper_pid=child.keeper_pid, started_at=time.time())
         deadline = time.monotonic() + self.recipe.start_budget
         end = asyncio.ensure_future(child.wait())
@@ -75,9 +80,11 @@ class Runner:
                     raise self._died(end.result())
                 if time.monotonic() > deadline:
                     raise self._late(progress.stage)
+            answers.result()
         finally:
             answers.cancel()
             end.cancel()
+        self._check_answerer(child)
         if self.recipe.on_cpu:
             await scheduling.settle(child.keeper_pid)
         self._set(State.READY)
@@ -110,6 +117,16 @@ class Runner:
             await self._child.stop()
             if self.state.state is not State.FAILED:
                 self._set(State.STOPPED, pid=None, keeper_pid=None)
+
+    def _check_answerer(self, child: Child) -> None:
+        """Whoever answers on our port must be our child: two deployments may have chosen the same port at once."""
+        port = httpx.URL(self.recipe.url).port or 80
+        listener = machine.listeners().get(port)
+        if listener and listener.pid and os.getpgid(listener.pid) != child.keeper_pid:
+            raise InstanceDiedError(
+                f"port {port} of {self.recipe.name} is answered by another process (pid {listener.pid}): start "
+                "again, it will take another port"
+            )
 
     def _is_crash_loop(self) -> bool:
         now = time.monotonic()

@@ -16,7 +16,12 @@ def stop(directory: RunDirectory) -> bool:
     launcher = directory.holder()
     if launcher is None:
         return False
-    os.kill(launcher, signal.SIGTERM)
+    try:
+        os.kill(launcher, signal.SIGTERM)
+    except ProcessLookupError:  # it ended this moment
+        return True
+    except PermissionError as exc:
+        raise RunDirectoryError(f"launcher {launcher} belongs to another user: stop it as that user") from exc
     deadline = time.monotonic() + _PATIENCE
     while directory.holder() == launcher:
         if time.monotonic() > deadline:

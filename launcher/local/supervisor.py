@@ -4,13 +4,14 @@ import asyncio
 import os
 import signal
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
 import httpx
 
-from launcher.errors import InstanceDiedError, LauncherError
+from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
 from launcher.local.child import Command
 from launcher.local.deployment import Deployment, State
 from launcher.local.run_directory import RunDirectory
@@ -34,6 +35,9 @@ class Reporter(Protocol):
     def changed(self, deployment: Deployment) -> None:
         """Some instance's state changed."""
 
+    def warn(self, text: str) -> None:
+        """Something that somebody should look at, but that goes on."""
+
     def stopping(self) -> None:
         """From now on everything is being stopped."""
 
@@ -54,9 +58,11 @@ class Supervisor:
         self._reporter = reporter
         self._started_at = time.time()
         self._ready = False
-        engines = _engine_recipes(plan, directory, environ)
+        self._mark = uuid.uuid4().hex
+        self._is_written = True
+        engines = _engine_recipes(plan, directory, environ, self._mark)
         self._engines = [Runner(recipe, client, self._publish, reporter.stage) for recipe in engines]
-        self._proxy = Runner(_proxy_recipe(plan, directory, environ), client, self._publish, reporter.stage)
+        self._proxy = Runner(_proxy_recipe(plan, directory, environ, self._mark), client, self._publish, reporter.stage)
 
     async def run(self, once_ready: Callable[[], Awaitable[bool]]) -> bool:
         """Until a signal, or ``once_ready`` returns ``False``, or the deployment cannot serve any more.
@@ -84,6 +90,7 @@ class Supervisor:
             profile=self._plan.profile,
             launcher_pid=os.getpid(),
             started_at=self._started_at,
+            mark=self._mark,
             address=self._plan.proxy.url,
             model=self._plan.served_name,
             ready=self._ready,
@@ -126,11 +133,17 @@ class Supervisor:
 
     def _publish(self) -> None:
         deployment = self.deployment()
-        self._directory.write_state(deployment)
         self._reporter.changed(deployment)
+        try:
+            self._directory.write_state(deployment)
+            self._is_written = True
+        except RunDirectoryError as exc:  # a full disk is no reason to stop serving
+            if self._is_written:
+                self._reporter.warn(f"{exc}; `launcher status` does not show what happens from now on")
+            self._is_written = False
 
 
-def _engine_recipes(plan: Plan, directory: RunDirectory, environ: Mapping[str, str]) -> Iterator[Recipe]:
+def _engine_recipes(plan: Plan, directory: RunDirectory, environ: Mapping[str, str], mark: str) -> Iterator[Recipe]:
     # Kubernetes sets VLLM_PORT to an address where a service is called vllm, and vLLM takes it for its own port.
     environ = {name: value for name, value in environ.items() if name != "VLLM_PORT"}
     for engine in plan.engines:
@@ -139,20 +152,28 @@ def _engine_recipes(plan: Plan, directory: RunDirectory, environ: Mapping[str, s
             role=engine.role,
             url=engine.url,
             ready_path="/health",
-            command=Command(engine.argv, {**environ, **engine.env}, directory.log(engine.name), _ENGINE_GRACE),
+            command=Command(
+                engine.argv,
+                {**environ, **engine.env},
+                directory.log(engine.name),
+                _ENGINE_GRACE,
+                f"{mark}/{engine.name}",
+            ),
             start_budget=plan.startup_timeout,
             on_cpu=plan.device is Device.CPU,
         )
 
 
-def _proxy_recipe(plan: Plan, directory: RunDirectory, environ: Mapping[str, str]) -> Recipe:
+def _proxy_recipe(plan: Plan, directory: RunDirectory, environ: Mapping[str, str], mark: str) -> Recipe:
     proxy = plan.proxy
     return Recipe(
         name=proxy.name,
         role="proxy",
         url=proxy.url,
         ready_path="/ready",
-        command=Command(proxy.argv, {**environ, **proxy.env}, directory.log(proxy.name), _PROXY_GRACE),
+        command=Command(
+            proxy.argv, {**environ, **proxy.env}, directory.log(proxy.name), _PROXY_GRACE, f"{mark}/{proxy.name}"
+        ),
         start_budget=_PROXY_START_BUDGET,
     )
 
@@ -162,7 +183,9 @@ def _stop_signal() -> Iterator[asyncio.Event]:
     """Set on SIGINT, SIGTERM and SIGHUP (a closed terminal)."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup means it
+        signals.append(signal.SIGHUP)
     for number in signals:
         loop.add_signal_handler(number, event.set)
     try:

@@ -20,7 +20,7 @@ def findings(plan: Plan, inventory: Inventory) -> Iterator[str]:
     """KV caches too small for one request, and a sum larger than the machine's free memory."""
     if plan.device is not Device.CPU:
         return
-    weights = sum(file.stat().st_size for file in Path(plan.model).glob("*.safetensors"))
+    weights = sum(file.stat().st_size for file in Path(plan.model).glob("*.safetensors") if file.is_file())
     needed = sum(weights + (engine.kv_cache_memory or 0) + _ENGINE_OVERHEAD for engine in plan.engines)
     if needed > inventory.memory_available:
         yield (
@@ -48,10 +48,10 @@ def _too_small_for_one_request(engine: EngineInstance, model: str) -> Iterator[s
 def _kv_bytes_per_token(model: str, dtype: str | None, kv_dtype: str | None) -> int | None:
     """Keys and values of one token over all layers; ``None`` when the configuration does not tell."""
     config = read_config(model)
-    heads, layers = config.get("num_attention_heads"), config.get("num_hidden_layers")
-    if not heads or not layers:
+    heads, layers, hidden = (config.get(key) for key in ("num_attention_heads", "num_hidden_layers", "hidden_size"))
+    if not (isinstance(heads, int) and isinstance(layers, int) and isinstance(hidden, int) and heads):
         return None
-    head_dim = config.get("head_dim") or config["hidden_size"] // heads
+    head_dim = config.get("head_dim") or hidden // heads
     declared = config.get("dtype") or config.get("torch_dtype")
     computed = declared if dtype in {None, "auto"} else dtype
     size = _BYTES.get(str(computed if kv_dtype in {None, "auto"} else kv_dtype), 2)

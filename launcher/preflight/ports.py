@@ -27,6 +27,6 @@ def _refusal(host: str, port: int) -> str | None:
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
-    except OSError as exc:
-        return exc.strerror or str(exc)
+    except (OSError, UnicodeError) as exc:
+        return getattr(exc, "strerror", None) or str(exc)
     return None

@@ -14,7 +14,7 @@ def findings(plan: Plan, inventory: Inventory) -> Iterator[str]:
     if plan.checkpoint_scheme is None or not config:
         return
     declared = config.get("quantization_config") or config.get("compression_config")
-    found = scheme(declared or (config.get("text_config") or {}).get("quantization_config"))
+    found = scheme(_mapping(declared or _mapping(config.get("text_config")).get("quantization_config")))
     if found != plan.checkpoint_scheme:
         yield (
             f"quantization.checkpoint_scheme says {plan.checkpoint_scheme}, {plan.model}/config.json says "
@@ -29,11 +29,16 @@ def scheme(quantization: Mapping[str, Any] | None) -> str | None:
     method = str(quantization.get("quant_method", "")).lower().replace("_", "-")
     weights = quantization
     if method == "compressed-tensors":
-        groups = quantization.get("config_groups") or {}
-        weights = next((group.get("weights") or {} for group in groups.values()), {})
+        groups = _mapping(quantization.get("config_groups"))
+        weights = next((_mapping(_mapping(group).get("weights")) for group in groups.values()), {})
     bits = weights.get("bits") or weights.get("w_bit") or weights.get("num_bits")
     if method in {"fp8", "fbgemm-fp8"} or quantization.get("quant_algo") == "FP8":
         return "fp8"
     if weights.get("type") == "float":
         return f"fp{bits}"
     return f"int{bits}" if bits else method
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    """What should be a mapping and in a foreign file may be anything."""
+    return value if isinstance(value, Mapping) else {}

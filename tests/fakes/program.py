@@ -6,7 +6,9 @@ The environment makes it misbehave:
 - ``FAKE_ENGINE_CRASH_AT_START``: print this on stderr and exit with status 1
 - ``FAKE_ENGINE_CRASH_AFTER``: exit with status 1 so many seconds after it began to listen
 - ``FAKE_ENGINE_IGNORE_SIGTERM``: 1 to go on after SIGTERM
-- ``FAKE_ENGINE_GRANDCHILD``: start a process that outlives this one and write its pid into the file named here
+- ``FAKE_ENGINE_GRANDCHILD``: start a process in a session of its own, which outlives this one, and write its pid into
+  the file named here
+- ``FAKE_ENGINE_FLOOD``: 1 to print without a pause
 """
 
 import argparse
@@ -82,7 +84,9 @@ def _asked_to_stop(number: int, stop: asyncio.Event) -> None:
 
 
 def _start_grandchild() -> None:
+    if os.environ.get("FAKE_ENGINE_FLOOD") == "1":
+        subprocess.Popen(["yes", "a line that says nothing"])
     pid_file = os.environ.get("FAKE_ENGINE_GRANDCHILD")
     if pid_file is not None:
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
         Path(pid_file).write_text(str(child.pid))

@@ -24,6 +24,7 @@ while True:
 DEPLOYMENT = Deployment(
     profile="demo",
     launcher_pid=4711,
+    mark="0123",
     started_at=1.5,
     address="http://127.0.0.1:8000",
     model="smollm2",
@@ -107,7 +108,7 @@ def test_no_state_is_no_deployment(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"profile": 1}', b"\xff\xfe"])
 def test_a_broken_state_is_an_error_that_names_the_file(tmp_path, content):
     (tmp_path / "state.json").write_bytes(content)
-    with pytest.raises(RunDirectoryError, match=r"state\.json cannot be read as a deployment's state"):
+    with pytest.raises(RunDirectoryError, match=r"state\.json does not hold a deployment's state"):
         RunDirectory(tmp_path).read_state()
 
 
@@ -115,7 +116,7 @@ def test_a_new_state_replaces_the_old_file_at_once(tmp_path):
     directory = RunDirectory(tmp_path)
     directory.write_state(DEPLOYMENT)
     with (tmp_path / "state.json").open() as reader:
-        directory.write_state(Deployment("other", 1, 2.0, "", "", False, ()))
+        directory.write_state(Deployment("other", 1, 2.0, "mark", "", "", False, ()))
         assert '"demo"' in reader.read()
     assert directory.read_state().profile == "other"
     assert [file.name for file in tmp_path.iterdir()] == ["state.json"]

@@ -51,7 +51,7 @@ async def test_without_prefill_readiness_follows_the_policy(start, policy, statu
     duet = await start(engines=[prefill, FakeEngine("decode")], policy=policy)
     answer = await duet.client.get("/ready")
     assert answer.status_code == status
-    assert answer.json()["modes"] == {"pd": False, "aggregated": True}
+    assert answer.json()["modes"] == {"pd": False, "aggregated": policy is FailurePolicy.AGGREGATE}
     assert answer.json()["instances"][0]["reason"] == "its health check fails"
     assert (await duet.client.get("/health")).status_code == 200
 

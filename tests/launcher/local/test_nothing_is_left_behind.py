@@ -68,17 +68,41 @@ def test_after_an_engine_was_killed_its_own_children_end(launch: Launch, folder:
     running.wait(lambda: all(running.instance(name)["state"] == "ready" for name in ("prefill-0", "decode-0")))
 
 
-def test_after_a_keeper_was_killed_its_engine_ends(launch: Launch):
-    running = launch()
+def test_after_a_keeper_was_killed_its_engine_and_its_daemons_end(launch: Launch, folder: Path):
+    running = launch(grandchild=str(folder / "grandchild"))
     running.wait_ready()
     before = running.instance("decode-0")
     engine = psutil.Process(before["pid"])
+    family = [engine, *engine.children(recursive=True)]
+    assert len(family) == 2
 
     os.kill(before["keeper_pid"], signal.SIGKILL)
 
-    assert not survivors([engine])
+    assert not survivors(family)
     running.wait(lambda: running.instance("decode-0")["state"] == "ready")
     assert running.instance("decode-0")["pid"] != before["pid"]
+
+
+def test_when_the_launcher_and_a_keeper_are_killed_together(launch: Launch, folder: Path):
+    running = launch(grandchild=str(folder / "grandchild"))
+    running.wait_ready()
+    family = running.family()
+
+    for pid in (running.instance("decode-0")["keeper_pid"], running.process.pid):
+        os.kill(pid, signal.SIGKILL)
+
+    assert not survivors(family)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_while_engines_print_without_a_pause(launch: Launch, number: signal.Signals):
+    running = launch(flood="1")
+    running.wait_ready()
+    family = running.family()
+
+    running.send(number)
+
+    assert not survivors(family)
 
 
 def test_a_new_launcher_starts_right_after_the_old_one_was_killed(launch: Launch):

@@ -2,13 +2,15 @@
 
 import json
 import socket
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
 import psutil
 
 from tests.launcher.local.conftest import Launch
-from tests.launcher.local.deployments import survivors
+from tests.launcher.local.deployments import REPOSITORY, survivors
 
 
 def ask(port: int) -> tuple[dict[str, str], dict]:
@@ -109,3 +111,17 @@ def test_detached_a_failure_is_shown_with_its_exit_code(launch: Launch):
     assert starter.result() == 5
     assert "boom" in starter.output
     assert "ended with code 1" in starter.output
+
+
+def test_another_server_on_an_engine_s_port_is_not_taken_for_the_engine(launch: Launch, ports: tuple[int, int]):
+    running = launch(start_delay="600")
+    running.wait(lambda: running.instance("prefill-0")["state"] == "starting")
+    stranger = subprocess.Popen(
+        [sys.executable, "-m", "tests.fakes.engine", "--port", str(ports[0])], stderr=subprocess.DEVNULL, cwd=REPOSITORY
+    )
+    try:
+        assert running.result() == 5
+    finally:
+        stranger.kill()
+        stranger.wait()
+    assert f"port {ports[0]} of prefill-0 is answered by another process (pid {stranger.pid})" in running.output

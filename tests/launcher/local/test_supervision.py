@@ -2,9 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
+from pathlib import Path
 
 from tests.launcher.local.conftest import Launch
+from tests.launcher.local.deployments import survivors, wait_until
 from tests.launcher.local.test_start import ask
 
 
@@ -52,3 +55,21 @@ def test_a_crash_loop_of_prefill_leaves_decode_serving_alone(launch: Launch, com
     report = command("status")
     assert report.returncode == 1
     assert "crash loop: prefill-0" in " ".join(report.stdout.split())
+
+
+def test_a_run_directory_that_cannot_be_written_any_more_does_not_end_the_deployment(
+    launch: Launch, folder: Path, proxy_port: int
+):
+    running = launch()
+    running.wait_ready()
+    engine, before = running.instance("prefill-0")["pid"], running.family()
+    shutil.rmtree(folder / "run")
+    (folder / "run").touch()
+
+    os.kill(engine, signal.SIGKILL)
+    wait_until(lambda: "warning: cannot write" in running.output)
+
+    assert ask(proxy_port)[1]["choices"]
+    running.send(signal.SIGINT)
+    assert running.result() == 0
+    assert not survivors(before)
