@@ -128,11 +128,11 @@ class Connection(asyncio.Protocol):
 
     async def _wait(self, deadline: float, late: type[WireError]) -> None:
         """Until something has happened; raises what has gone wrong."""
+        self._deadline, self._late = deadline, late
+        if deadline < self._timer_at and self._failure is None:
+            self._set_timer(deadline)
         if self._failure is not None:
             raise self._failure
-        self._deadline, self._late = deadline, late
-        if deadline < self._timer_at:
-            self._set_timer(deadline)
         self._waiter = self._loop.create_future()
         try:
             await self._waiter
@@ -147,6 +147,10 @@ class Connection(asyncio.Protocol):
     def _set_timer(self, at: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
+            self._timer, self._timer_at = None, math.inf
+        if at <= self._loop.time():  # not left to the timer, which what comes in the meantime could outrun for ever
+            self._fail(self._late())
+            return
         self._timer_at = at
         self._timer = self._loop.call_at(at, self._timer_fired)
 
@@ -154,10 +158,7 @@ class Connection(asyncio.Protocol):
         self._timer, self._timer_at = None, math.inf
         if self._waiter is None or self._waiter.done():
             return
-        if self._loop.time() < self._deadline:
-            self._set_timer(self._deadline)
-        else:
-            self._fail(self._late())
+        self._set_timer(self._deadline)
 
     def _fail(self, failure: WireError) -> None:
         if self._failure is None:

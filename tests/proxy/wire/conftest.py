@@ -108,9 +108,25 @@ class Ask(Protocol):
     ) -> Answer: ...
 
 
+class LeapingLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock can be put forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._leapt = 0.0
+
+    def time(self) -> float:
+        """The time in seconds."""
+        return super().time() + self._leapt
+
+    def leap(self, seconds: float) -> None:
+        """Let time have passed."""
+        self._leapt += seconds
+
+
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Both loops: their transports differ in what they do when a connection ends."""
-    return {"asyncio": asyncio.SelectorEventLoop, "uvloop": uvloop.new_event_loop}
+    return {"asyncio": LeapingLoop, "uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture
