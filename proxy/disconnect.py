@@ -13,19 +13,18 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 async def unless_gone(work: Awaitable[T], receive: Receive) -> T:
     """The result of the work; raises :class:`ClientGone` after the work was cancelled because the client left.
 
-    ``receive`` is ASGI's, after the request's body was read. The work runs in the task that calls, so that its steps
-    cost no switch between tasks; only the watch for the client has one of its own. Work that ends at the same moment
-    wins, since its result may hold something open.
+    ``receive`` is ASGI's, after the request's body was read. The work runs in the task that calls, so that none of its
+    steps costs a switch between tasks. Work that ends at the same moment wins: its result may hold something open.
     """
     working = asyncio.current_task()
     assert working is not None
     cancelled_before = working.cancelling()
-    cancelled = False
+    ended = cancelled = False
 
     def leave(_: asyncio.Task[None]) -> None:
         nonlocal cancelled
-        cancelled = True
-        working.cancel()
+        if not ended:  # this call may have been on its way when the work ended
+            cancelled = working.cancel()
 
     leaving = asyncio.create_task(_disconnected(receive), name="disconnect")
     leaving.add_done_callback(leave)
@@ -36,7 +35,7 @@ async def unless_gone(work: Awaitable[T], receive: Receive) -> T:
             raise ClientGone("The client closed the connection.") from exc
         raise
     finally:
-        leaving.remove_done_callback(leave)
+        ended = True
         leaving.cancel()
         if cancelled:
             working.uncancel()

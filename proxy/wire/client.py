@@ -75,7 +75,7 @@ class Client:
     def __init__(self) -> None:
         self._servers: dict[str, Server] = {}
         self._open: set[Connection] = set()
-        self._all_lost: asyncio.Future[None] | None = None
+        self._all_lost = asyncio.Event()
         self._tls: ssl.SSLContext | None = None
 
     async def open(
@@ -118,8 +118,8 @@ class Client:
         for connection in tuple(self._open):
             connection.abort()
         if self._open:
-            self._all_lost = asyncio.get_running_loop().create_future()
-            await self._all_lost
+            self._all_lost.clear()
+            await self._all_lost.wait()
 
     async def _connect(self, server: Server, deadline: float) -> Connection:
         if server.tls and self._tls is None:
@@ -141,8 +141,8 @@ class Client:
 
     def _lost(self, connection: Connection) -> None:
         self._open.discard(connection)
-        if self._all_lost is not None and not self._open:
-            self._all_lost.set_result(None)
+        if not self._open:
+            self._all_lost.set()
 
 
 async def _exchange(
