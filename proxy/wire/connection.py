@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
         while rest and not self._reader.head_complete:  # an early answer is a refusal of the rest
             if self._failure is not None:
                 raise self._failure
-            if not self._writable:
+            if not self._writable or self._transport.is_closing():
                 await self._wait(deadline, SendTimeout)
                 continue
             self._transport.write(rest[:_PIECE])

@@ -250,6 +250,9 @@ class SlowTransport(asyncio.Transport):
     def write(self, data: bytes) -> None:
         pass
 
+    def is_closing(self) -> bool:
+        return "abort" in self.told
+
     def pause_reading(self) -> None:
         self.told.append("pause")
 
