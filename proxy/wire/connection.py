@@ -117,8 +117,6 @@ class Connection(asyncio.Protocol):
         self._transport.write(head)
         rest = memoryview(body)
         while rest and not self._reader.head_complete:  # an early answer is a refusal of the rest
-            if self._failure is not None:
-                raise self._failure
             if not self._writable or self._transport.is_closing():
                 await self._wait(deadline, SendTimeout)
                 continue

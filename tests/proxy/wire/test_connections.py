@@ -241,14 +241,14 @@ async def test_a_connection_does_not_wait_to_fill_its_packets(listen, ask):
 
 
 class SlowTransport(asyncio.Transport):
-    """Counts how often it was told to stop and to go on; sends nothing."""
+    """Notes what it was told; sends nothing."""
 
     def __init__(self) -> None:
         super().__init__()
         self.told: list[str] = []
 
     def write(self, data: bytes) -> None:
-        pass
+        self.told.append("write")
 
     def is_closing(self) -> bool:
         return "abort" in self.told
@@ -270,6 +270,7 @@ async def test_a_connection_stops_receiving_while_its_reader_lags():
     await asyncio.sleep(0)
     connection.data_received(chunked())
     await asking
+    transport.told.clear()
     connection.data_received(chunk(b"x" * BUFFER_LIMIT))
     assert transport.told == []
     connection.data_received(chunk(b"x"))
@@ -278,3 +279,15 @@ async def test_a_connection_stops_receiving_while_its_reader_lags():
     assert transport.told == ["pause", "resume"]
     connection.abort()
     connection.connection_lost(None)
+
+
+async def test_nothing_more_is_written_to_a_connection_that_is_closing():
+    transport, connection = SlowTransport(), Connection(lambda _: None)
+    connection.connection_made(transport)
+    connection.abort()
+    asking = asyncio.create_task(connection.exchange(b"POST", b"x" * 8_000_000, first_byte_by=1e9, idle=1))
+    await asyncio.sleep(0)
+    connection.connection_lost(ConnectionResetError())
+    with pytest.raises(Broken):
+        await asking
+    assert transport.told == ["abort", "write"]  # the head

@@ -102,7 +102,7 @@ def test_what_follows_an_answer_spoils_the_connection_and_not_the_answer(extra):
         reader = read(*pieces)
         assert reader.complete
         assert not reader.keep_alive
-        assert reader.take() == b"body"
+        assert (reader.status, reader.take()) == (200, b"body")
 
 
 NONSENSE = {
@@ -136,6 +136,13 @@ NONSENSE = {
 def test_nonsense_is_no_answer(raw, piece):
     with pytest.raises(Malformed):
         read(*(raw[i : i + piece] for i in range(0, len(raw), piece)))
+
+
+def test_a_long_answer_may_have_much_around_its_chunks():
+    size = b"1;" + b"x" * 1000 + b"\r\n"
+    reader = read(chunked(), *[size, b"y\r\n"] * 300, b"0\r\n\r\n")
+    assert reader.complete
+    assert reader.take() == b"y" * 300
 
 
 def test_what_came_before_the_nonsense_can_be_taken():
