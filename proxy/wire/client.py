@@ -136,7 +136,8 @@ class Client:
             raise Unreachable(str(exc)) from exc
         except ValueError as exc:
             raise BadAddress(server.host) from exc
-        self._open.add(connection)
+        if connection.usable:  # else it was lost already, before this task could go on
+            self._open.add(connection)
         return connection
 
     def _lost(self, connection: Connection) -> None:

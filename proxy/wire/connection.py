@@ -59,6 +59,8 @@ class Connection(asyncio.Protocol):
         ``first_byte_by`` is the deadline of the first byte of the answer's body, ``idle`` the seconds that may pass
         before each further one.
         """
+        if self._failure is not None:
+            raise self._failure
         self._reader.begin(to_head=head.startswith(b"HEAD "))
         self._exchanging = True
         self.answered = False

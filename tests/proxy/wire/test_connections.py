@@ -7,7 +7,7 @@ import pytest
 from proxy.wire import client as client_module
 from proxy.wire.client import Client
 from proxy.wire.connection import BUFFER_LIMIT, Connection
-from proxy.wire.errors import Broken
+from proxy.wire.errors import Broken, Unreachable
 from tests.proxy.wire.conftest import answering, chunk, chunked, ok, rest_of
 
 
@@ -291,3 +291,38 @@ async def test_nothing_more_is_written_to_a_connection_that_is_closing():
     with pytest.raises(Broken):
         await asking
     assert transport.told == ["abort", "write"]  # the head
+
+
+async def test_nothing_is_written_to_a_connection_that_was_lost_before():
+    transport, connection = SlowTransport(), Connection(lambda _: None)
+    connection.connection_made(transport)
+    connection.connection_lost(None)
+    with pytest.raises(Broken):
+        await connection.exchange(b"POST", b"", first_byte_by=1e9, idle=1)
+    assert transport.told == []
+
+
+async def test_a_server_that_closes_as_soon_as_it_has_accepted(listen, ask):
+    async def script(peer):
+        peer.reset()
+
+    server = await listen(script)
+    for _ in range(20):
+        with pytest.raises((Broken, Unreachable)):
+            await ask(server.url)
+
+
+async def test_closing_does_not_wait_for_what_was_lost_while_it_was_made(monkeypatch):
+    transport = SlowTransport()
+
+    async def create_connection(factory, *address, **options):
+        connection = factory()
+        connection.connection_made(transport)
+        connection.connection_lost(None)
+        return transport, connection
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", create_connection, raising=False)
+    client = Client()
+    with pytest.raises(Broken):
+        await client.open("http://host", "GET", "/", [], None, connect=5, first_byte=5, idle=5)
+    await asyncio.wait_for(client.aclose(), 5)
