@@ -6,7 +6,7 @@ that leaves is nobody's. Everything else is the instance's. After the first byte
 
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -63,7 +63,7 @@ class Stream:
     headers: RawHeaders
     head: bytes
     """What has come so far."""
-    rest: AsyncGenerator[bytes, None]
+    rest: AsyncIterator[bytes]
     """Raises :class:`EngineFailure`."""
     resources: AsyncExitStack
     """Closes the connection and counts the request out."""
@@ -182,7 +182,7 @@ async def _whole(upstream: Upstream) -> Whole:
     return Whole(upstream.status, headers, body)
 
 
-async def _first_events(upstream: Upstream, chunks: AsyncGenerator[bytes, None]) -> bytes:
+async def _first_events(upstream: Upstream, chunks: AsyncIterator[bytes]) -> bytes:
     """Read a stream until an event is complete that says something; raises what it says when that is no success."""
     head = b""
     async for chunk in chunks:

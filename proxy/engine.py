@@ -1,72 +1,63 @@
 """The only file that knows the HTTP client: opens streamed requests to instances, and names failures in our terms."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager, suppress
-
-import httpx
+from collections.abc import AsyncIterator
 
 from proxy.config import Timeouts
 from proxy.errors import EngineCut, EngineFailure, EngineTimeout, EngineUnreachable
 from proxy.headers import RawHeaders, value_of
 from proxy.topology import Instance
+from proxy.wire import errors as wire
+from proxy.wire.client import Answer, Client
 
-# Shorter than the five seconds after which an engine closes an idle connection, so that it is never used as it closes.
-_KEEPALIVE_EXPIRY = 4.0
-
-TRANSLATION: dict[type[Exception], tuple[type[EngineFailure], str]] = {
-    httpx.ConnectError: (EngineUnreachable, "cannot be reached"),
-    httpx.UnsupportedProtocol: (EngineUnreachable, "has an address that is not HTTP"),
-    httpx.ConnectTimeout: (EngineTimeout, "took too long to connect"),
-    httpx.PoolTimeout: (EngineTimeout, "took too long to connect"),
-    httpx.ReadTimeout: (EngineTimeout, "took too long to answer"),
-    httpx.WriteTimeout: (EngineTimeout, "took too long to take the request"),
-    TimeoutError: (EngineTimeout, "took too long to answer"),
-    httpx.ReadError: (EngineCut, "closed the connection before the answer was complete"),
-    httpx.RemoteProtocolError: (EngineCut, "closed the connection before the answer was complete"),
-    httpx.WriteError: (EngineCut, "closed the connection before it had the request"),
-    httpx.CloseError: (EngineCut, "failed to close the connection"),
-    httpx.LocalProtocolError: (EngineCut, "was sent what is no HTTP"),
+TRANSLATION: dict[type[wire.WireError], tuple[type[EngineFailure], str]] = {
+    wire.BadAddress: (EngineUnreachable, "has an address that is not HTTP"),
+    wire.Unsendable: (EngineCut, "was sent what is no HTTP"),
+    wire.Unreachable: (EngineUnreachable, "cannot be reached"),
+    wire.ConnectTimeout: (EngineTimeout, "took too long to connect"),
+    wire.SendTimeout: (EngineTimeout, "took too long to take the request"),
+    wire.AnswerTimeout: (EngineTimeout, "took too long to answer"),
+    wire.Broken: (EngineCut, "closed the connection before the answer was complete"),
+    wire.Malformed: (EngineCut, "answered what is no HTTP"),
 }
 
 
 class Upstream:
     """An answer whose status and headers have come and whose body has not."""
 
-    def __init__(self, instance: Instance, response: httpx.Response, first_byte_by: float, idle: float) -> None:
+    def __init__(self, instance: Instance, answer: Answer) -> None:
         self.instance = instance
-        self.status = response.status_code
-        self.headers: RawHeaders = [(name.lower(), value) for name, value in response.headers.raw]
-        self._response = response
-        self._first_byte_by = first_byte_by
-        self._idle = idle
+        self.status = answer.status
+        self.headers: RawHeaders = answer.headers
+        self._answer = answer
 
     @property
     def is_event_stream(self) -> bool:
         """Whether the body is server-sent events."""
         return (value_of(self.headers, b"content-type") or "").lower().startswith("text/event-stream")
 
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
+    def chunks(self) -> AsyncIterator[bytes]:
         """The body's bytes as they come, not decoded; raises :class:`EngineFailure`. To be iterated once."""
-        parts = self._response.aiter_raw()
-        deadline = self._first_byte_by
-        while True:
-            with _translated(self.instance):
-                async with asyncio.timeout_at(deadline):
-                    part = await anext(parts, None)
-            if part is None:
-                return
-            yield part
-            deadline = asyncio.get_running_loop().time() + self._idle
+        return self
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            chunk = await self._answer.chunk()
+        except wire.WireError as exc:
+            raise _translated(self.instance, exc) from exc
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
 
     async def read(self) -> bytes:
         """The whole body; raises :class:`EngineFailure`."""
-        return b"".join([chunk async for chunk in self.chunks()])
+        return b"".join([chunk async for chunk in self])
 
     async def aclose(self) -> None:
         """Gives the connection back, or closes it when the body was not read to its end; never fails."""
-        with suppress(*TRANSLATION):
-            await self._response.aclose()
+        self._answer.close()
 
 
 class EngineClient:
@@ -74,13 +65,7 @@ class EngineClient:
 
     def __init__(self, timeouts: Timeouts) -> None:
         self._timeouts = timeouts
-        # The bare transport: no redirects, cookies, proxies from the environment, default headers or decoding.
-        self._transport = httpx.AsyncHTTPTransport(
-            trust_env=False,
-            limits=httpx.Limits(
-                max_connections=None, max_keepalive_connections=None, keepalive_expiry=_KEEPALIVE_EXPIRY
-            ),
-        )
+        self._client = Client()
 
     async def open(
         self, instance: Instance, method: str, path: str, headers: RawHeaders, body: bytes | None = None
@@ -90,25 +75,27 @@ class EngineClient:
         The limit ``first_byte`` runs from here to the first byte of the body: an engine that streams sends its headers
         before it has computed anything.
         """
-        limits = httpx.Timeout(None, connect=self._timeouts.connect, write=self._timeouts.first_byte)
-        request = httpx.Request(
-            method, instance.url + path, headers=headers, content=body, extensions={"timeout": limits.as_dict()}
-        )
-        deadline = asyncio.get_running_loop().time() + self._timeouts.first_byte
-        with _translated(instance):
-            async with asyncio.timeout_at(deadline):
-                response = await self._transport.handle_async_request(request)
-        return Upstream(instance, response, deadline, self._timeouts.idle)
+        limits = self._timeouts
+        try:
+            answer = await self._client.open(
+                instance.url,
+                method,
+                path,
+                headers,
+                body,
+                connect=limits.connect,
+                first_byte=limits.first_byte,
+                idle=limits.idle,
+            )
+        except wire.WireError as exc:
+            raise _translated(instance, exc) from exc
+        return Upstream(instance, answer)
 
     async def aclose(self) -> None:
         """Closes all connections."""
-        await self._transport.aclose()
+        await self._client.aclose()
 
 
-@contextmanager
-def _translated(instance: Instance) -> Iterator[None]:
-    try:
-        yield
-    except tuple(TRANSLATION) as exc:
-        failure, detail = next(TRANSLATION[cause] for cause in type(exc).__mro__ if cause in TRANSLATION)
-        raise failure(instance.name, detail) from exc
+def _translated(instance: Instance, error: wire.WireError) -> EngineFailure:
+    failure, detail = TRANSLATION[type(error)]
+    return failure(instance.name, detail)

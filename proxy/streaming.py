@@ -1,7 +1,6 @@
 """Relays the events of an open stream, byte by byte as they come, until they end or the client leaves."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -13,6 +12,7 @@ from proxy.errors import ClientGone, EngineCut, EngineFailure, ProxyError, error
 from proxy.headers import RawHeaders
 
 _TAIL = 16
+"""Bytes of the stream's end that tell whether it was complete, and whether an event was."""
 
 
 class EventRelay(Response):
@@ -37,25 +37,20 @@ class EventRelay(Response):
 
     async def _relay(self, send: Send) -> EngineFailure | None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        chunk = tail = self._stream.head
         failure: EngineFailure | None = None
-        tail = b""
         try:
-            async for chunk in self._chunks():
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            async for chunk in self._stream.rest:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                tail = (tail + chunk)[-_TAIL:] if len(chunk) < _TAIL else chunk[-_TAIL:]
-            if DONE not in tail:
+                tail = chunk if len(chunk) >= _TAIL else tail[-_TAIL:] + chunk
+            if DONE not in tail[-_TAIL:]:
                 raise EngineCut(self._stream.instance, "ended the stream before the answer was complete")
         except EngineFailure as cut:
             failure = cut
             await send({"type": "http.response.body", "body": _error_event(cut, tail), "more_body": True})
         await send({"type": "http.response.body", "body": b""})
         return failure
-
-    async def _chunks(self) -> AsyncIterator[bytes]:
-        yield self._stream.head
-        async with aclosing(self._stream.rest) as rest:
-            async for chunk in rest:
-                yield chunk
 
 
 def _error_event(failure: EngineFailure, tail: bytes) -> bytes:

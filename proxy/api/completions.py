@@ -26,14 +26,15 @@ def completion_routes(dispatcher: Dispatcher, metrics: Metrics) -> APIRouter:
     """The routes, answered by a dispatcher and counted in the metrics."""
     router = APIRouter()
 
-    @router.post("/v1/completions", response_model=None)
     async def completions(request: Request) -> Response:
         return await _complete(request, Endpoint.COMPLETIONS, dispatcher, metrics)
 
-    @router.post("/v1/chat/completions", response_model=None)
     async def chat_completions(request: Request) -> Response:
         return await _complete(request, Endpoint.CHAT, dispatcher, metrics)
 
+    # Plain routes: the framework's own would look for parameters to inject, a twentieth of all work per request.
+    router.add_route("/v1/completions", completions, methods=["POST"])
+    router.add_route("/v1/chat/completions", chat_completions, methods=["POST"])
     return router
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from proxy.disconnect import unless_gone
 from tests.fakes.engine import FakeEngine, Fault
 from tests.proxy.conftest import eventually
 
@@ -66,3 +67,31 @@ async def test_leaving_in_the_middle_of_a_stream_stops_decode(duet):
     seen = await duet.decode.saw()
     await asyncio.wait_for(seen.left.wait(), 5)
     await assert_nobody_is_blamed(duet)
+
+
+async def test_work_that_ends_as_the_client_leaves_wins():
+    moment = asyncio.Event()
+
+    async def receive():
+        await moment.wait()
+        return {"type": "http.disconnect"}
+
+    async def work():
+        await asyncio.sleep(0)  # lets the other one wait first, and so be the first to know
+        await moment.wait()
+        return "result"
+
+    asyncio.get_running_loop().call_later(0, moment.set)
+    assert await unless_gone(work(), receive) == "result"
+    await asyncio.sleep(0)  # would raise if the task were cancelled afterwards
+
+
+async def test_who_is_stopped_by_the_server_is_cancelled_and_not_gone():
+    async def receive():
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(unless_gone(asyncio.Event().wait(), receive))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
