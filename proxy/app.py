@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry
 
 from proxy.api.completions import completion_routes
 from proxy.api.failures import add_failure_handlers
-from proxy.api.models import model_routes
 from proxy.api.ops import ops_routes
+from proxy.api.passthrough import passthrough_routes
 from proxy.config import ProxyConfig
 from proxy.dispatch import Dispatcher
 from proxy.engine import EngineClient
@@ -42,7 +42,8 @@ def create_app(config: ProxyConfig) -> FastAPI:
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.include_router(completion_routes(Dispatcher(config, pool, client, metrics), metrics))
-    app.include_router(model_routes(pool, client))
     app.include_router(ops_routes(config, pool, registry))
+    with_pd = config.topology.connector is not None
+    app.include_router(passthrough_routes(pool, client, metrics, with_pd=with_pd))  # the last: it matches everything
     add_failure_handlers(app)
     return app

@@ -43,6 +43,8 @@ class Bypass(StrEnum):
     """Decode would have to compute the prompt again, and some versions of vLLM die of it."""
     ECHO = "echo"
     """As with the prompt's log-probabilities."""
+    ROUTE = "route"
+    """The route is passed on to one engine."""
     NO_PREFILL = "no_prefill"
     """No healthy prefill instance."""
     NO_DECODE = "no_decode"
@@ -83,6 +85,17 @@ def parse(raw: bytes, *, chat: bool) -> Completion:
         del document[KV_KEY]
         raw = _text(document)
     return Completion(document, raw, chat)
+
+
+def without_kv_params(raw: bytes) -> bytes:
+    """A JSON body of any route without a client's own KV parameters; what is no JSON is the engine's to refuse."""
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError):
+        return raw
+    if not isinstance(document, dict) or KV_KEY not in document:
+        return raw
+    return _text({key: value for key, value in document.items() if key != KV_KEY})
 
 
 def bypass(completion: Completion) -> Bypass | None:

@@ -21,6 +21,8 @@ class FailurePolicy(StrEnum):
 
     FAIL = "fail"
     """The client gets the error."""
+    RETRY = "retry"
+    """Up to three pairs are tried, none after ``first_byte`` seconds; then the client gets the last error."""
     AGGREGATE = "aggregate"
     """Decode serves the whole request by itself, and the answer's headers say so."""
 

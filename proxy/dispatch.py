@@ -6,7 +6,7 @@ that leaves is nobody's. Everything else is the instance's. After the first byte
 
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Set
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -20,6 +20,7 @@ from proxy.errors import (
     EngineError,
     EngineFailure,
     EngineRejection,
+    EngineUnreachable,
     NoInstance,
     PrefillWithoutKV,
     ProxyError,
@@ -33,6 +34,9 @@ from proxy.selection import least_in_flight
 from proxy.topology import Role
 
 logger = logging.getLogger(__name__)
+
+ATTEMPTS = 3
+"""Pairs that the policy ``retry`` tries for one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,15 @@ class Stream:
 Answer = Whole | Stream
 
 
+class HandOverFailed(Exception):
+    """One pair did not serve the request; its ``failure`` is the client's if nobody else does."""
+
+    def __init__(self, reason: Bypass, failure: ProxyError) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.failure = failure
+
+
 class Dispatcher:
     """Answers requests with the instances of a pool."""
 
@@ -79,6 +92,8 @@ class Dispatcher:
         connector = config.topology.connector
         self._handoff = None if connector is None else HANDOFFS[connector]
         self._policy = config.failure_policy
+        self._attempts = ATTEMPTS if self._policy is FailurePolicy.RETRY else 1
+        self._try_again_within = config.timeouts.first_byte
         self._pool = pool
         self._client = client
         self._metrics = metrics
@@ -90,30 +105,53 @@ class Dispatcher:
         reason = bypass(call.completion)
         if reason is not None:
             return await self._aggregated(call, reason)
-        if not self._pool.healthy(Role.DECODE):
-            return await self._instead(call, Bypass.NO_DECODE, NoInstance("No healthy decode instance."))
-        prefill = least_in_flight(self._pool.healthy(Role.PREFILL))
-        if prefill is None:
-            return await self._instead(call, Bypass.NO_PREFILL, NoInstance("No healthy prefill instance."))
-        return await self._disaggregated(call, self._handoff, prefill)
+        return await self._disaggregated(call, self._handoff)
 
-    async def _disaggregated(self, call: Call, handoff: Handoff, prefill: Member) -> Answer:
+    async def _disaggregated(self, call: Call, handoff: Handoff) -> Answer:
+        """Through one pair, or by policy through others after it; failing that, what the policy wants instead."""
+        tried: set[str] = set()
+        failed: HandOverFailed | None = None
+        for _ in range(self._attempts):
+            if failed is not None and time.monotonic() > call.record.started + self._try_again_within:
+                break
+            try:
+                return await self._through_a_pair(call, handoff, tried)
+            except HandOverFailed as exc:
+                if failed is None or not isinstance(exc.failure, NoInstance):  # else there is nobody left to try
+                    failed = exc
+                if isinstance(exc.failure, EngineFailure):
+                    tried.add(exc.failure.instance)
+        assert failed is not None
+        return await self._instead(call, failed, tried)
+
+    async def _through_a_pair(self, call: Call, handoff: Handoff, tried: set[str]) -> Answer:
+        """Prefill, hand over, decode, with instances that were not tried; raises :class:`HandOverFailed`."""
         record = call.record
-        record.path, record.prefill = ServedBy.PD, prefill.instance.name
+        if self._choose(tried, Role.DECODE) is None:
+            raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No healthy decode instance."))
+        prefill = self._choose(tried, Role.PREFILL)
+        if prefill is None:
+            raise HandOverFailed(Bypass.NO_PREFILL, NoInstance("No healthy prefill instance."))
+        record.prefill, record.decode = prefill.instance.name, None
         try:
             body = await self._prefill(call, handoff, prefill)
-        except PrefillWithoutKV as failure:
-            return await self._instead(call, Bypass.PREFILL_WITHOUT_KV, failure)
-        except EngineFailure as failure:
-            return await self._instead(call, Bypass.PREFILL_FAILED, failure)
-        decode = least_in_flight(self._pool.healthy(Role.DECODE))
+        except PrefillWithoutKV as exc:
+            raise HandOverFailed(Bypass.PREFILL_WITHOUT_KV, exc) from exc
+        except EngineFailure as exc:
+            raise HandOverFailed(Bypass.PREFILL_FAILED, exc) from exc
+        decode = self._choose(tried, Role.DECODE)  # now, since others were chosen while prefill ran
         if decode is None:
-            raise NoInstance("No healthy decode instance.")
+            raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No healthy decode instance."))
         record.decode = decode.instance.name
         try:
-            return await self._serve(call, decode, body)
-        except (EngineError, EngineAborted) as failure:
-            return await self._instead(call, Bypass.DECODE_FAILED, failure)
+            answer = await self._serve(call, decode, body)
+        except (EngineError, EngineAborted, EngineUnreachable) as exc:
+            raise HandOverFailed(Bypass.DECODE_FAILED, exc) from exc
+        record.path = ServedBy.PD
+        return answer
+
+    def _choose(self, tried: Set[str], *roles: Role) -> Member | None:
+        return least_in_flight(member for member in self._pool.healthy(*roles) if member.instance.name not in tried)
 
     async def _prefill(self, call: Call, handoff: Handoff, prefill: Member) -> bytes:
         """Run the prefill leg; returns the body for decode."""
@@ -137,21 +175,25 @@ class Dispatcher:
         finally:
             await upstream.aclose()
 
-    async def _instead(self, call: Call, reason: Bypass, failure: ProxyError) -> Answer:
+    async def _instead(self, call: Call, failed: "HandOverFailed", tried: set[str]) -> Answer:
         """When KV cannot be handed over: by policy the failure, or one instance serves the request alone."""
-        logger.warning("%s: %s (%s)", call.record.id.internal, reason, failure)
-        if self._policy is FailurePolicy.FAIL:
-            raise failure
-        return await self._aggregated(call, reason)
+        logger.warning("%s: %s (%s)", call.record.id.internal, failed.reason, failed.failure)
+        if self._policy is not FailurePolicy.AGGREGATE:
+            raise failed.failure
+        avoided = tried if isinstance(failed.failure, EngineUnreachable) else set()
+        if avoided and self._choose(avoided, Role.AGGREGATED, Role.DECODE) is None:
+            raise failed.failure
+        return await self._aggregated(call, failed.reason, avoided)
 
-    async def _aggregated(self, call: Call, reason: Bypass | None) -> Answer:
-        member = least_in_flight(self._pool.healthy(Role.AGGREGATED) or self._pool.healthy(Role.DECODE))
+    async def _aggregated(self, call: Call, reason: Bypass | None, avoided: Set[str] = frozenset()) -> Answer:
+        member = self._choose(avoided, Role.AGGREGATED) or self._choose(avoided, Role.DECODE)
         if member is None:
             raise NoInstance("No healthy instance.")
         record = call.record
-        record.path, record.prefill, record.decode = ServedBy.AGGREGATED, None, member.instance.name
-        record.bypass = reason
-        return await self._serve(call, member, call.completion.body)
+        record.prefill, record.decode, record.bypass = None, member.instance.name, reason
+        answer = await self._serve(call, member, call.completion.body)
+        record.path = ServedBy.AGGREGATED
+        return answer
 
     async def _serve(self, call: Call, member: Member, body: bytes) -> Answer:
         """One try on one instance, up to the first event or the whole answer."""

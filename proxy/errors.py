@@ -4,7 +4,8 @@
 
     ProxyError
     ├── BadRequest              400  the client's fault
-    │   └── BodyTooLarge        413
+    │   ├── BodyTooLarge        413
+    │   └── NotForClients       403
     ├── ClientGone              499  nobody's fault; nobody reads the answer
     ├── NoInstance              503  the deployment's fault; carries Retry-After
     ├── EngineRejection         4xx  the client's fault; the engine's own answer, passed on unchanged
@@ -43,6 +44,13 @@ class BodyTooLarge(BadRequest):
     """The request's body is over the limit."""
 
     status = 413
+
+
+class NotForClients(BadRequest):
+    """The route operates an engine."""
+
+    status = 403
+    type = "PermissionDeniedError"
 
 
 class ClientGone(ProxyError):

@@ -31,6 +31,8 @@ _NOT_FROM_CLIENT = {
     b"host",
     b"x-request-id",
 }
+# Set anew for the engine, whatever the body.
+_OF_THE_CONNECTION = {b"content-length", b"expect", b"host", b"x-request-id"}
 # Set anew for the client.
 _NOT_FROM_ENGINE = {b"content-length", b"date", b"server", b"x-request-id"}
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -69,6 +71,16 @@ def to_engine(client: Iterable[tuple[bytes, bytes]], internal_id: str) -> RawHea
         (b"accept-encoding", b"identity"),
         (b"x-request-id", internal_id.encode()),
     ]
+
+
+def to_engine_unchanged(client: Iterable[tuple[bytes, bytes]], internal_id: str) -> RawHeaders:
+    """The headers of a request whose body is passed on as it is, whatever its type and encoding."""
+    kept = [
+        (name, value)
+        for name, value in _end_to_end(client)
+        if name not in _OF_THE_CONNECTION and not _CONTROL.search(value)
+    ]
+    return [*kept, (b"x-request-id", internal_id.encode())]
 
 
 def from_engine(engine: Iterable[tuple[bytes, bytes]]) -> RawHeaders:

@@ -13,6 +13,8 @@ class Endpoint(StrEnum):
 
     COMPLETIONS = "completions"
     CHAT = "chat_completions"
+    OTHER = "other"
+    """Passed on to one engine as it is."""
 
 
 class ServedBy(StrEnum):
@@ -30,6 +32,7 @@ class Record:
     endpoint: Endpoint
     started: float = field(default_factory=time.monotonic)
     path: ServedBy | None = None
+    """Known once it is served."""
     prefill: str | None = None
     """The instance whose KV was handed over."""
     decode: str | None = None

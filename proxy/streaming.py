@@ -1,6 +1,7 @@
 """Relays the events of an open stream, byte by byte as they come, until they end or the client leaves."""
 
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -8,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 from proxy.answer import DONE, at_event_end
 from proxy.disconnect import unless_gone
 from proxy.dispatch import Stream
+from proxy.engine import Upstream
 from proxy.errors import ClientGone, EngineCut, EngineFailure, ProxyError, error_body
 from proxy.headers import RawHeaders
 
@@ -18,7 +20,7 @@ _TAIL = 16
 class EventRelay(Response):
     """A response that owns its stream: whatever happens, the stream is closed and ``at_end`` called, once."""
 
-    def __init__(self, stream: Stream, headers: RawHeaders, at_end: Callable[[ProxyError | None], None]) -> None:
+    def __init__(self, stream: Stream, headers: RawHeaders, at_end: Callable[[int, ProxyError | None], None]) -> None:
         super().__init__()
         self.status_code = 200
         self.raw_headers = [*stream.headers, *headers]
@@ -33,7 +35,7 @@ class EventRelay(Response):
         except (ClientGone, OSError):  # OSError: how some servers tell a writer that the client is gone
             pass
         finally:
-            self._at_end(ended)
+            self._at_end(self.status_code, ended)
 
     async def _relay(self, send: Send) -> EngineFailure | None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -51,6 +53,44 @@ class EventRelay(Response):
             await send({"type": "http.response.body", "body": _error_event(cut, tail), "more_body": True})
         await send({"type": "http.response.body", "body": b""})
         return failure
+
+
+class Passage(Response):
+    """A response that owns an engine's answer and relays it as it is, breaking off where that broke off."""
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        headers: RawHeaders,
+        resources: AsyncExitStack,
+        at_end: Callable[[int, ProxyError | None], None],
+    ) -> None:
+        super().__init__()
+        self.status_code = upstream.status
+        self.raw_headers = headers
+        self._upstream = upstream
+        self._resources = resources
+        self._at_end = at_end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        ended: ProxyError | None = ClientGone("The client closed the connection.")
+        try:
+            async with self._resources:
+                ended = await unless_gone(self._relay(send), receive)
+        except (ClientGone, OSError):
+            pass
+        finally:
+            self._at_end(self.status_code, ended)
+
+    async def _relay(self, send: Send) -> EngineFailure | None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async for chunk in self._upstream.chunks():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except EngineFailure as cut:
+            return cut  # without the end of its body, the server closes the connection: it cannot look complete
+        await send({"type": "http.response.body", "body": b""})
+        return None
 
 
 def _error_event(failure: EngineFailure, tail: bytes) -> bytes:

@@ -11,6 +11,9 @@ Start = Callable[[int, str, str, Path], list[str]]
 """Port, address of prefill and of decode, a folder for files -> command line."""
 
 
+VLLM_ROUTER = Path(sys.executable).with_name("vllm-router")
+
+
 def duet(port: int, prefill: str, decode: str, folder: Path) -> list[str]:
     """This proxy, one worker."""
     instances = (Instance("prefill-0", Role.PREFILL, prefill), Instance("decode-0", Role.DECODE, decode))
@@ -22,7 +25,7 @@ def duet(port: int, prefill: str, decode: str, folder: Path) -> list[str]:
 def vllm_router(port: int, prefill: str, decode: str, folder: Path) -> list[str]:
     """The Rust router of the vLLM project, from PyPI."""
     return [
-        str(Path(sys.executable).with_name("vllm-router")),
+        str(VLLM_ROUTER),
         *("--vllm-pd-disaggregation", "--prefill", prefill, "--decode", decode, "--policy", "round_robin"),
         *("--host", "127.0.0.1", "--port", str(port), "--prometheus-port", str(port + 1000), "--log-level", "warning"),
     ]

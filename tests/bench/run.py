@@ -7,7 +7,6 @@ requests/s, CPU time of the contender per request and per streamed event, and la
 import argparse
 import json
 import platform
-import shutil
 import socket
 import statistics
 import subprocess
@@ -21,7 +20,7 @@ from pathlib import Path
 import psutil
 
 from tests.bench.cases import CASES, PATH, Case
-from tests.bench.contenders import CONTENDERS
+from tests.bench.contenders import CONTENDERS, VLLM_ROUTER
 
 HERE = Path(__file__).parent
 DIRECT = "stub directly"
@@ -80,7 +79,7 @@ class Bench:
         requests = max(1, found["requests"])
         memory = sum(each.memory_info().rss for each in family(process)) / 2**20
         return Sample(
-            found["requests"] / found["seconds"],
+            found["in_time"] / found["seconds"],
             found["errors"],
             used / requests * 1e6,
             found["p50"],
@@ -185,7 +184,7 @@ def main() -> None:
     options = parser.parse_args()
     cases = [case for case in CASES if options.case in case.name]
     cores = sorted(psutil.Process().cpu_affinity() or [0])
-    names = [name for name in CONTENDERS if name != "vllm-router" or shutil.which("vllm-router")]
+    names = [name for name in CONTENDERS if name != "vllm-router" or VLLM_ROUTER.exists()]
     with tempfile.TemporaryDirectory() as folder:
         samples = run(Bench(Path(folder), cores, options.seconds), names, cases, options.rounds)
     where = f"{platform.processor() or platform.machine()}, {len(cores)} cores, Python {platform.python_version()}"

@@ -76,6 +76,8 @@ class FakeEngine:
         self.seen: list[Seen] = []
         """Completion requests, oldest first."""
         self.asked_models: list[Seen] = []
+        self.echoed: list[Seen] = []
+        """Requests to the route ``/echo``."""
         self.faults: deque[Fault] = deque()
         """For the next completion requests, one each."""
         self.health: int | None = 200
@@ -140,10 +142,23 @@ class FakeEngine:
                 await reply.whole(200, text.encode(), {"content-type": _PLAIN})
             case "POST", "/v1/completions" | "/v1/chat/completions":
                 await self._counted(seen, reply)
+            case _, path if path.partition("?")[0] == "/echo":
+                await self._echo(seen, reply)
             case _, path if path in _ALLOWED:
                 await reply.whole(405, b'{"detail":"Method Not Allowed"}', {"allow": _ALLOWED[path]})
             case _:
                 await reply.whole(404, b'{"detail":"Not Found"}')
+
+    async def _echo(self, seen: Seen, reply: Reply) -> None:
+        """No route of vLLM: answers the request's body in pieces, with the headers and in the way of the next fault."""
+        self.echoed.append(seen)
+        fault = self.faults.popleft() if self.faults else Fault()
+        await reply.start({"content-type": seen.header("content-type") or "text/plain", **fault.headers})
+        for start in range(0, len(seen.body), fault.piece or 65536):
+            if fault.cut_after is not None and start >= fault.cut_after:
+                raise Cut
+            await reply.chunk(seen.body[start : start + (fault.piece or 65536)])
+        await reply.chunk(b"")
 
     async def _counted(self, seen: Seen, reply: Reply) -> None:
         self.seen.append(seen)

@@ -55,7 +55,8 @@ async def test_under_the_policy_fail_a_failed_prefill_is_the_clients_error(start
     assert answer.status_code == status
     assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
     assert duet.decode.seen == []
-    assert await duet.metric("duet_requests_total", path="pd", status=str(status)) == 1
+    assert "x-duet-path" not in answer.headers
+    assert await duet.metric("duet_requests_total", path="none", status=str(status)) == 1
     await duet.idle()
 
 

@@ -1,0 +1,92 @@
+"""Routes that are passed on to one engine."""
+
+import gzip
+import json
+
+import httpx
+import pytest
+
+from tests.fakes.engine import FakeEngine, Fault
+
+
+async def test_a_request_reaches_one_engine_as_it_is(duet):
+    body = gzip.compress(b"anything")
+    headers = {
+        "content-type": "multipart/form-data; boundary=x",
+        "content-encoding": "gzip",
+        "authorization": "Bearer k",
+        "x-request-id": "mine",
+        "connection": "x-of-this-connection",
+        "x-of-this-connection": "1",
+    }
+    answer = await duet.client.put("/echo?a=1&b=%2F", content=body, headers=headers)
+
+    assert answer.status_code == 200
+    assert answer.content == body
+    assert answer.headers["x-request-id"] == "mine"
+    assert answer.headers["x-duet-decode"] == "decode-0"
+    (seen,) = duet.decode.echoed
+    assert (seen.method, seen.path, seen.body) == ("PUT", "/echo?a=1&b=%2F", body)
+    assert seen.header("content-type") == headers["content-type"]
+    assert seen.header("content-encoding") == "gzip"
+    assert seen.header("authorization") == "Bearer k"
+    assert seen.header("x-of-this-connection") is None
+    assert seen.header("x-request-id").startswith("mine-")
+    await duet.idle()
+
+
+async def test_an_answer_comes_with_its_own_headers_and_bytes(duet):
+    duet.decode.faults.append(Fault(headers={"x-of-the-engine": "yes"}, piece=3))
+    answer = await duet.client.post("/echo", content=b"0123456789", headers={"content-type": "audio/wav"})
+    assert answer.content == b"0123456789"
+    assert (answer.headers["content-type"], answer.headers["x-of-the-engine"]) == ("audio/wav", "yes")
+    assert (answer.headers["x-duet-path"], answer.headers["x-duet-bypass"]) == ("aggregated", "route")
+
+
+@pytest.mark.parametrize("key", ['"kv_transfer_params"', '"kv\\u005ftransfer_params"'])
+async def test_kv_parameters_of_a_client_reach_no_engine_on_any_route(duet, key):
+    raw = f'{{"input": "x", {key}: {{"do_remote_prefill": true}}}}'
+    answer = await duet.client.post("/echo", content=raw, headers={"content-type": "application/json"})
+    assert answer.json() == {"input": "x"}
+
+
+async def test_json_without_them_is_not_written_anew(duet):
+    raw = b'{"temperature": 0.70,  "big": 12345678901234567890123}'
+    answer = await duet.client.post("/echo", content=raw, headers={"content-type": "application/json"})
+    assert answer.content == raw
+
+
+@pytest.mark.parametrize(
+    "path", ["/sleep?level=1", "/collective_rpc", "/v1/load_lora_adapter", "/reset_prefix_cache", "/%73leep"]
+)
+async def test_routes_that_operate_an_engine_are_not_for_clients(duet, path):
+    answer = await duet.client.post(path, json={})
+    assert answer.status_code == 403
+    assert answer.json()["error"]["type"] == "PermissionDeniedError"
+
+
+async def test_an_answer_that_breaks_off_does_not_look_complete(duet):
+    duet.decode.faults.append(Fault(piece=3, cut_after=6))
+    with pytest.raises(httpx.RemoteProtocolError):
+        await duet.client.post("/echo", content=b"0123456789")
+    assert await duet.metric("duet_upstream_failures_total", instance="decode-0", kind="cut") == 1
+    await duet.idle()
+
+
+async def test_a_question_goes_to_the_next_engine_when_one_is_gone_and_work_does_not(start):
+    engines = [FakeEngine("prefill"), FakeEngine("decode"), FakeEngine("decode")]
+    duet = await start(engines=engines)
+    await engines[1].stop()
+    assert (await duet.client.get("/v1/models")).headers["x-duet-decode"] == "decode-1"
+    statuses = {(await duet.client.post("/echo", content=b"x")).status_code for _ in range(2)}
+    assert statuses == {200, 502}
+
+
+async def test_without_any_engine_it_is_unavailable(start):
+    engine = FakeEngine("aggregated")
+    engine.health = 503
+    duet = await start(engines=[engine])
+    answer = await duet.client.get("/version")
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"]
+    assert json.loads(answer.content)["error"]["type"] == "ServiceUnavailableError"
