@@ -71,6 +71,10 @@ def environment(profile: Profile, settings: RoleSettings, *, cores: int, gpus: t
     if profile.device is Device.CPU:
         # Left alone, every instance binds and sizes its thread pools as if it had the machine for itself.
         env |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(cores)}
+        if settings.enforce_eager:
+            # vLLM compiles some of its sampling (log-probabilities) even so. Without a C++ compiler, or with a blank in
+            # the path of the virtual environment, the first such request would kill the engine.
+            env["TORCHDYNAMO_DISABLE"] = "1"
         if profile.speculation and profile.speculation.method is SpeculationMethod.NGRAM:
             env["NUMBA_NUM_THREADS"] = str(cores)
     else:
