@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,14 +15,17 @@ import yaml
 
 from tests.launcher.local.deployments import REPOSITORY, Launched, launched
 
-_PORTS_PER_WORKER = 400
+_PORTS_PER_WORKER = 100
 
 
 @pytest.fixture
-def ports(worker_id: str) -> tuple[int, int]:
-    """First engine port and first side-channel port, apart from those of tests that run at the same time."""
-    number = int(worker_id.removeprefix("gw")) if worker_id.startswith("gw") else 0
-    base = 20000 + (number + os.getpid() % 20) * _PORTS_PER_WORKER
+def ports(worker_id: str, testrun_uid: str) -> tuple[int, int]:
+    """First engine port and first side-channel port, apart from those of tests that run at the same time.
+
+    Ten workers in each of eleven runs, all below the ports that the system gives to connections.
+    """
+    number = int(worker_id.removeprefix("gw")) % 10 if worker_id.startswith("gw") else 0
+    base = 20000 + (zlib.crc32(testrun_uid.encode()) % 11 * 10 + number) * _PORTS_PER_WORKER
     return base, base + _PORTS_PER_WORKER // 2
 
 
