@@ -175,7 +175,7 @@ def _run(profile: str, settings: list[str], directory: RunDirectory, console: Co
     loaded = loader.load(profile, settings)
     reporter = LoadReporter(console)
     name = _name(profile)
-    console.print(f"{name}: {loaded.description}", markup=False)
+    console.print(f"{name}: {loaded.description}", markup=False, soft_wrap=True)
     was_ready = asyncio.run(
         up(
             loaded,

@@ -1,5 +1,6 @@
-"""Relays the events of an open stream, byte by byte as they come, until they end or the client leaves."""
+"""Relays an open answer, byte by byte as it comes, until it ends or the client leaves."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
@@ -17,28 +18,46 @@ _TAIL = 16
 """Bytes of the stream's end that tell whether it was complete, and whether an event was."""
 
 
-class EventRelay(Response):
-    """A response that owns its stream: whatever happens, the stream is closed and ``at_end`` called, once."""
+class Relay(Response):
+    """A response that owns an open answer: whatever happens, that is closed and ``at_end`` called, once."""
 
-    def __init__(self, stream: Stream, headers: RawHeaders, at_end: Callable[[int, ProxyError | None], None]) -> None:
+    def __init__(
+        self,
+        status: int,
+        headers: RawHeaders,
+        resources: AsyncExitStack,
+        at_end: Callable[[int, ProxyError | None], None],
+    ) -> None:
         super().__init__()
-        self.status_code = 200
-        self.raw_headers = [*stream.headers, *headers]
-        self._stream = stream
+        self.status_code = status
+        self.raw_headers = headers
+        self._resources = resources
         self._at_end = at_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         ended: ProxyError | None = ClientGone("The client closed the connection.")
         try:
-            async with self._stream.resources:
-                ended = await unless_gone(self._relay(send), receive)
+            async with self._resources:
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                ended = await unless_gone(self.relay(send), receive)
         except (ClientGone, OSError):  # OSError: how some servers tell a writer that the client is gone
             pass
         finally:
             self._at_end(self.status_code, ended)
 
-    async def _relay(self, send: Send) -> EngineFailure | None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+    @abstractmethod
+    async def relay(self, send: Send) -> EngineFailure | None:
+        """Send the body; what broke the answer off, if anything did."""
+
+
+class EventRelay(Relay):
+    """Relays events; where they break off, an event says so."""
+
+    def __init__(self, stream: Stream, headers: RawHeaders, at_end: Callable[[int, ProxyError | None], None]) -> None:
+        super().__init__(200, [*stream.headers, *headers], stream.resources, at_end)
+        self._stream = stream
+
+    async def relay(self, send: Send) -> EngineFailure | None:
         chunk = tail = self._stream.head
         failure: EngineFailure | None = None
         try:
@@ -55,8 +74,8 @@ class EventRelay(Response):
         return failure
 
 
-class Passage(Response):
-    """A response that owns an engine's answer and relays it as it is, breaking off where that broke off."""
+class Passage(Relay):
+    """Relays an engine's answer as it is, breaking off where that broke off."""
 
     def __init__(
         self,
@@ -65,25 +84,10 @@ class Passage(Response):
         resources: AsyncExitStack,
         at_end: Callable[[int, ProxyError | None], None],
     ) -> None:
-        super().__init__()
-        self.status_code = upstream.status
-        self.raw_headers = headers
+        super().__init__(upstream.status, headers, resources, at_end)
         self._upstream = upstream
-        self._resources = resources
-        self._at_end = at_end
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        ended: ProxyError | None = ClientGone("The client closed the connection.")
-        try:
-            async with self._resources:
-                ended = await unless_gone(self._relay(send), receive)
-        except (ClientGone, OSError):
-            pass
-        finally:
-            self._at_end(self.status_code, ended)
-
-    async def _relay(self, send: Send) -> EngineFailure | None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+    async def relay(self, send: Send) -> EngineFailure | None:
         try:
             async for chunk in self._upstream.chunks():
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -38,7 +38,11 @@ def start(profile: str, settings: Sequence[str], directory: RunDirectory, consol
         console.print(progress.read(), end="", markup=False, soft_wrap=True)
     if background.returncode is not None:
         return background.returncode or 1
-    console.print(f"It runs on (launcher pid {background.pid}): see `launcher status`, stop it with `launcher down`.")
+    console.print(
+        f"It runs on (launcher pid {background.pid}): see `launcher status`, stop it with `launcher down`.",
+        markup=False,
+        soft_wrap=True,
+    )
     return 0
 
 
