@@ -38,10 +38,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
             tuple(Instance(engine.name, engine.role, engine.url) for engine in engines),
             profile.kv_transfer.connector if profile.roles.prefill else None,
         ),
-        host=settings.host,
-        port=settings.port,
-        failure_policy=settings.failure_policy,
-        timeouts=settings.timeouts,
+        settings=settings,
     )
     return Plan(
         profile=name,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, JsonValue, model_validator
 
-from proxy.config import FailurePolicy, Timeouts
+from proxy.settings import Settings as ProxySettings
 from proxy.topology import ConnectorKind, Role
 
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -166,15 +166,6 @@ class Speculation(Shape):
         return self
 
 
-class ProxySettings(Shape):
-    """The address clients use and what happens when a hand-over fails."""
-
-    host: str = "127.0.0.1"
-    port: Port = 8000
-    failure_policy: FailurePolicy = FailurePolicy.AGGREGATE
-    timeouts: Timeouts = Timeouts()
-
-
 class Ports(Shape):
     """First port of each range; every instance takes the next free one."""
 
@@ -194,6 +185,7 @@ class Profile(Shape):
     quantization: Quantization = Quantization()
     speculation: Speculation | None = None
     proxy: ProxySettings = ProxySettings()
+    """The address clients use, and how the proxy deals with load and failures."""
     ports: Ports = Ports()
     startup_timeout: Annotated[int, Field(ge=1)] = 600
     """Seconds until every instance must be ready."""

@@ -26,8 +26,8 @@ def create_app(config: ProxyConfig) -> FastAPI:
     registry = CollectorRegistry()
     pool = Pool(config.topology)
     metrics = Metrics(registry, pool)
-    client = EngineClient(config.timeouts)
-    monitor = HealthMonitor(pool, client, interval=config.probe_interval, timeout=_PROBE_TIMEOUT)
+    client = EngineClient()
+    monitor = HealthMonitor(pool, client, interval=config.settings.probe_interval, timeout=_PROBE_TIMEOUT)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -41,9 +41,12 @@ def create_app(config: ProxyConfig) -> FastAPI:
             await client.aclose()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    app.include_router(completion_routes(Dispatcher(config, pool, client, metrics), metrics))
+    dispatcher = Dispatcher(config, pool, client, metrics)
+    app.include_router(completion_routes(dispatcher, metrics))
     app.include_router(ops_routes(config, pool, registry))
     with_pd = config.topology.connector is not None
-    app.include_router(passthrough_routes(pool, client, metrics, with_pd=with_pd))  # the last: it matches everything
+    app.include_router(
+        passthrough_routes(pool, client, config.settings.timeouts.decode, metrics, with_pd=with_pd)
+    )  # the last: it matches everything
     add_failure_handlers(app)
     return app

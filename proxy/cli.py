@@ -33,8 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = load(arguments.config)
     except ConfigError as exc:
         return _fail(str(exc), 3)
-    host = arguments.host or config.host
-    port = config.port if arguments.port is None else arguments.port
+    host = arguments.host or config.settings.host
+    port = config.settings.port if arguments.port is None else arguments.port
     try:
         listener = listen(host, port)
     except OSError as exc:

@@ -8,11 +8,11 @@ import logging
 import time
 from collections.abc import AsyncIterator, Set
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proxy.answer import Verdict, first_statement, judge
 from proxy.completion import Bypass, Completion, bypass
-from proxy.config import FailurePolicy, ProxyConfig
+from proxy.config import ProxyConfig
 from proxy.engine import EngineClient, Upstream
 from proxy.errors import (
     EngineAborted,
@@ -31,12 +31,10 @@ from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.record import Record, ServedBy
 from proxy.selection import least_in_flight
+from proxy.settings import FailurePolicy
 from proxy.topology import Role
 
 logger = logging.getLogger(__name__)
-
-ATTEMPTS = 3
-"""Pairs that the policy ``retry`` tries for one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +89,10 @@ class Dispatcher:
     def __init__(self, config: ProxyConfig, pool: Pool, client: EngineClient, metrics: Metrics) -> None:
         connector = config.topology.connector
         self._handoff = None if connector is None else HANDOFFS[connector]
-        self._policy = config.failure_policy
-        self._attempts = ATTEMPTS if self._policy is FailurePolicy.RETRY else 1
-        self._try_again_within = config.timeouts.first_byte
+        self._policy = config.settings.failure_policy
+        self._retry = config.settings.retry
+        self._attempts = self._retry.attempts if self._policy is FailurePolicy.RETRY else 1
+        self._timeouts = config.settings.timeouts
         self._pool = pool
         self._client = client
         self._metrics = metrics
@@ -112,7 +111,7 @@ class Dispatcher:
         tried: set[str] = set()
         failed: HandOverFailed | None = None
         for _ in range(self._attempts):
-            if failed is not None and time.monotonic() > call.record.started + self._try_again_within:
+            if failed is not None and time.monotonic() > call.record.started + self._retry.within:
                 break
             try:
                 return await self._through_a_pair(call, handoff, tried)
@@ -169,7 +168,8 @@ class Dispatcher:
         return body
 
     async def _ask(self, call: Call, member: Member, body: bytes) -> Whole:
-        upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body)
+        limits = self._timeouts.prefill
+        upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body, limits)
         try:
             return await _whole(upstream)
         finally:
@@ -200,7 +200,10 @@ class Dispatcher:
         try:
             async with AsyncExitStack() as resources:
                 resources.enter_context(self._pool.using(member))
-                upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body)
+                limits = self._timeouts.decode
+                if call.completion.document.get("stream") is not True:
+                    limits = replace(limits, first_byte=self._timeouts.whole_answer)
+                upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body, limits)
                 resources.push_async_callback(upstream.aclose)
                 if upstream.status != 200 or not upstream.is_event_stream:
                     return await _whole(upstream)

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator
 
-from proxy.config import Timeouts
 from proxy.errors import EngineCut, EngineFailure, EngineTimeout, EngineUnreachable
 from proxy.headers import RawHeaders, value_of
+from proxy.settings import Leg
 from proxy.topology import Instance
 from proxy.wire import errors as wire
 from proxy.wire.client import Answer, Client
@@ -63,19 +63,17 @@ class Upstream:
 class EngineClient:
     """Connections to all instances."""
 
-    def __init__(self, timeouts: Timeouts) -> None:
-        self._timeouts = timeouts
+    def __init__(self) -> None:
         self._client = Client()
 
     async def open(
-        self, instance: Instance, method: str, path: str, headers: RawHeaders, body: bytes | None = None
+        self, instance: Instance, method: str, path: str, headers: RawHeaders, body: bytes | None, limits: Leg
     ) -> Upstream:
         """Send a request and wait for status and headers; raises :class:`EngineFailure`. The caller closes the answer.
 
         The limit ``first_byte`` runs from here to the first byte of the body: an engine that streams sends its headers
         before it has computed anything.
         """
-        limits = self._timeouts
         try:
             answer = await self._client.open(
                 instance.url,

@@ -5,6 +5,9 @@ Written by the launcher, read by the proxy; standard library only, so that both 
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, ClassVar
+
+_STRICT = {"extra": "forbid"}
 
 
 class Role(StrEnum):
@@ -29,6 +32,8 @@ class ConnectorKind(StrEnum):
 class Instance:
     """One engine server."""
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
     name: str
     """Unique in the topology, e.g. ``prefill-0``."""
     role: Role
@@ -39,6 +44,8 @@ class Instance:
 @dataclass(frozen=True, slots=True)
 class Topology:
     """All instances that the proxy may use."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
     instances: tuple[Instance, ...]
     connector: ConnectorKind | None = None

@@ -4,8 +4,9 @@ from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from starlette.responses import JSONResponse, Response
 
-from proxy.config import FailurePolicy, ProxyConfig
+from proxy.config import ProxyConfig
 from proxy.pool import Pool
+from proxy.settings import FailurePolicy
 from proxy.topology import Role
 
 
@@ -33,7 +34,7 @@ def readiness(config: ProxyConfig, pool: Pool) -> dict[str, object]:
     """Which ways of serving work now, and why not. Ready means: an ordinary request would be answered."""
     with_pd = config.topology.connector is not None
     pd = with_pd and bool(pool.healthy(Role.PREFILL)) and bool(pool.healthy(Role.DECODE))
-    may_fall_back = not with_pd or config.failure_policy is FailurePolicy.AGGREGATE
+    may_fall_back = not with_pd or config.settings.failure_policy is FailurePolicy.AGGREGATE
     aggregated = may_fall_back and bool(pool.healthy(Role.AGGREGATED, Role.DECODE))
     return {
         "ready": pd or aggregated,

@@ -20,6 +20,7 @@ from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.record import Endpoint, Record, ServedBy
 from proxy.selection import least_in_flight
+from proxy.settings import Leg
 from proxy.streaming import Passage
 from proxy.topology import Role
 
@@ -34,7 +35,7 @@ _OPERATING = re.compile(
 )
 
 
-def passthrough_routes(pool: Pool, client: EngineClient, metrics: Metrics, *, with_pd: bool) -> APIRouter:
+def passthrough_routes(pool: Pool, client: EngineClient, limits: Leg, metrics: Metrics, *, with_pd: bool) -> APIRouter:
     """The route that matches whatever no other does; ``with_pd``: prefill and decode are configured."""
     router = APIRouter()
 
@@ -48,7 +49,7 @@ def passthrough_routes(pool: Pool, client: EngineClient, metrics: Metrics, *, wi
         try:
             body = await _checked_body(request)
             passed = to_engine_unchanged(headers, identity.internal)
-            return await unless_gone(_open(request, passed, body, pool, client, finish), request.receive)
+            return await unless_gone(_open(request, passed, body, pool, client, limits, finish), request.receive)
         except ProxyError as error:
             finish(error.status, error)
             return failure_response(error, record.headers())
@@ -66,13 +67,19 @@ async def _checked_body(request: Request) -> bytes:
 
 
 async def _open(
-    request: Request, headers: RawHeaders, body: bytes, pool: Pool, client: EngineClient, finish: Finish
+    request: Request,
+    headers: RawHeaders,
+    body: bytes,
+    pool: Pool,
+    client: EngineClient,
+    limits: Leg,
+    finish: Finish,
 ) -> Response:
     """One engine's answer; a question that changes nothing goes to the next engine when one fails."""
     failure: ProxyError = NoInstance("No healthy instance.")
     for member in _candidates(pool, several=request.method in {"GET", "HEAD", "OPTIONS"}):
         try:
-            return await _ask(request, headers, body, member, pool, client, finish)
+            return await _ask(request, headers, body, member, pool, client, limits, finish)
         except EngineFailure as exc:
             finish.failed(exc)
             failure = exc
@@ -95,6 +102,7 @@ async def _ask(
     member: Member,
     pool: Pool,
     client: EngineClient,
+    limits: Leg,
     finish: Finish,
 ) -> Response:
     query = request.scope["query_string"].decode("latin-1")
@@ -103,7 +111,7 @@ async def _ask(
     record.decode = member.instance.name
     async with AsyncExitStack() as resources:
         resources.enter_context(pool.using(member))
-        upstream = await client.open(member.instance, request.method, target, headers, body or None)
+        upstream = await client.open(member.instance, request.method, target, headers, body or None, limits)
         resources.push_async_callback(upstream.aclose)
         record.path = ServedBy.AGGREGATED
         told = [*from_engine(upstream.headers), *record.headers()]

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from proxy.engine import EngineClient
 from proxy.errors import EngineFailure, EngineUnreachable
+from proxy.settings import Leg
 from proxy.topology import Instance
 
 
@@ -22,7 +23,7 @@ async def probe(client: EngineClient, instance: Instance, timeout: float) -> Fin
     """Ask ``/health``, for at most ``timeout`` seconds."""
     try:
         async with asyncio.timeout(timeout):
-            answer = await client.open(instance, "GET", "/health", [])
+            answer = await client.open(instance, "GET", "/health", [], None, Leg())
             try:
                 await answer.read()
             finally:

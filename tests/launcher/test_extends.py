@@ -5,7 +5,7 @@ import pytest
 from launcher import loader
 from launcher.errors import ProfileError
 from launcher.profile import Device
-from proxy.config import FailurePolicy
+from proxy.settings import FailurePolicy
 from tests.launcher.builders import PAIR, write
 
 

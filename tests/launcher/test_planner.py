@@ -89,13 +89,17 @@ def test_the_profile_has_the_last_word_on_the_environment():
 
 
 def test_the_file_of_the_proxy_is_one_that_the_proxy_reads(tmp_path):
-    settled = plan("demo", "proxy.port=9000", "proxy.failure_policy=fail", "proxy.timeouts.idle=5")
+    settled = plan("demo", "proxy.port=9000", "proxy.failure_policy=fail", "proxy.timeouts.decode.idle=5")
     (file,) = settled.files
     assert file.path == str(RUN_DIRECTORY / "proxy.json")
     assert settled.proxy.argv[-2:] == ("--config", file.path)
     (tmp_path / "proxy.json").write_text(file.content)
     config = proxy_config.load(tmp_path / "proxy.json")
-    assert (config.port, config.failure_policy, config.timeouts.idle) == (9000, "fail", 5.0)
+    assert (config.settings.port, config.settings.failure_policy, config.settings.timeouts.decode.idle) == (
+        9000,
+        "fail",
+        5.0,
+    )
     assert config.topology.connector is ConnectorKind.NIXL_PULL
     for role, engine in zip((Role.PREFILL, Role.DECODE), settled.engines, strict=True):
         (instance,) = config.topology.with_role(role)

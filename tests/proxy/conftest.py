@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import httpx
@@ -14,7 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.app import create_app
 from proxy.cli import listen
-from proxy.config import FailurePolicy, ProxyConfig, Timeouts
+from proxy.config import ProxyConfig
+from proxy.settings import FailurePolicy, Settings, Timeouts
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 from tests.fakes.engine import FakeEngine
 
@@ -72,6 +73,7 @@ class StartDuet(Protocol):
         policy: FailurePolicy = FailurePolicy.AGGREGATE,
         timeouts: Timeouts | None = None,
         probe_interval: float = 60.0,
+        settings: Settings | None = None,
     ) -> Duet: ...
 
 
@@ -86,15 +88,19 @@ async def start() -> AsyncIterator[StartDuet]:
             policy: FailurePolicy = FailurePolicy.AGGREGATE,
             timeouts: Timeouts | None = None,
             probe_interval: float = 60.0,
+            settings: Settings | None = None,
         ) -> Duet:
             chosen = [FakeEngine("prefill"), FakeEngine("decode")] if engines is None else engines
             for engine in chosen:
                 await stack.enter_async_context(engine)
             config = ProxyConfig(
                 topology_of(chosen),
-                failure_policy=policy,
-                timeouts=timeouts or Timeouts(),
-                probe_interval=probe_interval,
+                replace(
+                    settings or Settings(),
+                    failure_policy=policy,
+                    timeouts=timeouts or Timeouts(),
+                    probe_interval=probe_interval,
+                ),
             )
             url = await _serve(stack, config)
             client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=20, trust_env=False))

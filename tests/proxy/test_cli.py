@@ -40,9 +40,9 @@ def test_a_port_in_use_is_one_message_and_exit_code_4(config_file, capsys):
 async def test_the_program_serves_until_it_is_told_to_stop(tmp_path):
     async with FakeEngine("prefill") as prefill, FakeEngine("decode") as decode:
         file = tmp_path / "proxy.json"
-        file.write_text(dump(ProxyConfig(topology_of([prefill, decode]), port=0)))
+        file.write_text(dump(ProxyConfig(topology_of([prefill, decode]))))
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "proxy", "--config", str(file), stderr=asyncio.subprocess.PIPE
+            sys.executable, "-m", "proxy", "--config", str(file), "--port", "0", stderr=asyncio.subprocess.PIPE
         )
         try:
             line = await asyncio.wait_for(process.stderr.readline(), 20)

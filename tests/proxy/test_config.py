@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from proxy.config import ConfigError, FailurePolicy, ProxyConfig, dump, load
+from proxy.config import ConfigError, ProxyConfig, dump, load
+from proxy.settings import FailurePolicy, Settings
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 
 CONFIG = ProxyConfig(
     Topology((Instance("prefill-0", Role.PREFILL, "http://127.0.0.1:1"),), ConnectorKind.NIXL_PULL),
-    failure_policy=FailurePolicy.FAIL,
+    Settings(failure_policy=FailurePolicy.FAIL),
 )
 
 
@@ -22,10 +23,10 @@ def test_what_is_dumped_is_loaded(tmp_path):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"version": 2}, "version"),
+        ({"version": 1}, "version"),
         ({"surprise": 1}, "surprise"),
-        ({"port": "many"}, "port"),
-        ({"timeouts": {"total": 3}}, "timeouts.total"),
+        ({"settings": {"port": "many"}}, "settings.port"),
+        ({"settings": {"timeouts": {"total": 3}}}, "settings.timeouts.total"),
         ({"topology": {"instances": [{"name": "x", "role": "boss", "url": "u"}]}}, "topology.instances.0.role"),
     ],
 )

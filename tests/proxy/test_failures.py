@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from proxy.config import FailurePolicy, Timeouts
+from proxy.settings import FailurePolicy, Leg, Timeouts
 from tests.fakes import answers
 from tests.fakes.completions import Ending
 from tests.fakes.engine import FakeEngine, Fault
@@ -12,7 +12,7 @@ from tests.fakes.engine import FakeEngine, Fault
 TEXT = {"model": "fake", "prompt": "one two three", "max_tokens": 5}
 ERROR = answers.error("Internal server error", "InternalServerError", code=500)
 KV_LOAD_FAILED = Fault(first_event=answers.event(ERROR))
-QUICK = Timeouts(first_byte=0.5)
+QUICK = Timeouts(prefill=Leg(first_byte=0.5), decode=Leg(first_byte=0.5), whole_answer=0.5)
 
 PREFILL_FAULTS = [
     (Fault(status=500), "prefill_failed", "error", 500),

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from proxy.config import FailurePolicy
 from proxy.health.monitor import MISSES, is_healthy
 from proxy.health.probe import Finding
+from proxy.settings import FailurePolicy
 from tests.fakes import answers
 from tests.fakes.engine import FakeEngine, Fault
 from tests.proxy.conftest import eventually

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from proxy.config import FailurePolicy
+from proxy.settings import FailurePolicy
 from tests.fakes.engine import Fault
 
 TEXT = {"model": "fake", "prompt": "one two three", "max_tokens": 5}

@@ -2,8 +2,7 @@
 
 import pytest
 
-from proxy.config import FailurePolicy
-from proxy.dispatch import ATTEMPTS
+from proxy.settings import FailurePolicy, Retry
 from tests.fakes.completions import Ending
 from tests.fakes.engine import FakeEngine, Fault
 
@@ -59,13 +58,13 @@ async def test_a_4xx_is_never_tried_again(start):
 
 
 async def test_tries_are_bounded_and_the_last_error_is_the_clients(start):
-    engines = [*(FakeEngine("prefill") for _ in range(ATTEMPTS + 2)), FakeEngine("decode")]
+    engines = [*(FakeEngine("prefill") for _ in range(Retry().attempts + 2)), FakeEngine("decode")]
     duet = await start(engines=engines, policy=FailurePolicy.RETRY)
     for engine in engines[:-1]:
         engine.faults.append(Fault(status=503))
     answer = await duet.client.post("/v1/completions", json=TEXT)
     assert (answer.status_code, "x-duet-path" in answer.headers) == (503, False)
-    assert sum(len(engine.seen) for engine in engines) == ATTEMPTS
+    assert sum(len(engine.seen) for engine in engines) == Retry().attempts
 
 
 async def test_when_all_were_tried_the_first_failure_counts_not_their_absence(start):

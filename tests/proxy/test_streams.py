@@ -7,7 +7,7 @@ import httpx
 import openai
 import pytest
 
-from proxy.config import Timeouts
+from proxy.settings import Leg, Timeouts
 from tests.fakes.engine import SSE, Fault
 
 CHAT = {"model": "fake", "messages": [{"role": "user", "content": "one two"}], "max_tokens": 8, "stream": True}
@@ -48,7 +48,7 @@ BROKEN = [(Fault(cut_after=3), 502), (Fault(end_after=3), 502), (Fault(stall_aft
 
 @pytest.mark.parametrize(("fault", "code"), BROKEN)
 async def test_a_stream_that_breaks_ends_with_an_error_event_and_without_done(start, fault, code):
-    duet = await start(timeouts=Timeouts(idle=0.5) if fault.stall_after else None)
+    duet = await start(timeouts=Timeouts(decode=Leg(idle=0.5)) if fault.stall_after else None)
     duet.decode.faults.append(fault)
     answer = await duet.client.post("/v1/chat/completions", json=CHAT)
     assert answer.status_code == 200

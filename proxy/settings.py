@@ -1,0 +1,112 @@
+"""Contract shape: what the owner of a deployment may set on the proxy; the ``proxy`` part of a profile.
+
+Times are seconds. Unknown keys and wrong types are refused.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Field
+
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+STRICT = ConfigDict(extra="forbid", strict=True)
+
+
+class FailurePolicy(StrEnum):
+    """What happens to a request whose KV hand-over failed before the first byte of the answer."""
+
+    FAIL = "fail"
+    """The client gets the error."""
+    RETRY = "retry"
+    """Other pairs are tried; then the client gets the last error."""
+    AGGREGATE = "aggregate"
+    """Decode serves the whole request by itself, and the answer's headers say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """Limits of one request to one instance."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    connect: Seconds = 5.0
+    """Until the TCP connection stands."""
+    first_byte: Seconds = 300.0
+    """Until the first byte of the answer's body; a long prompt computes for minutes."""
+    idle: Seconds = 120.0
+    """Between two chunks of an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Limits of each leg. There is no limit on the whole of a stream."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    prefill: Leg = Leg()
+    decode: Leg = Leg()
+    """Also of requests that one instance serves alone."""
+    whole_answer: Seconds = 1800.0
+    """Instead of decode's ``first_byte`` for an answer that is not streamed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Bounds of the failure policy ``retry``, before the first byte of the answer."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    attempts: Count = 3
+    """Pairs that are tried for one request."""
+    within: Seconds = 60.0
+    """No further pair is tried after so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """When an instance, or a pair, gets no requests for a while."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    failures: Count = 3
+    """In a row. A refused connection counts as so many."""
+    pause: Seconds = 1.0
+    """Until one request may try again; doubles with every such trial that fails."""
+    longest_pause: Seconds = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """How many requests one worker of the proxy takes at a time."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    concurrency: Count = 4096
+    """Requests that are being served."""
+    queue: Annotated[int, Field(ge=0)] = 1024
+    """Requests that wait for one of them to end, clients taking turns."""
+    wait: Seconds = 30.0
+    """A request that has waited for so long is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All of it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    host: str = "127.0.0.1"
+    port: Port = 8000
+    failure_policy: FailurePolicy = FailurePolicy.AGGREGATE
+    client_policies: tuple[FailurePolicy, ...] = ()
+    """Those that a client may ask for by the header ``X-Duet-Failure-Policy``."""
+    retry: Retry = field(default_factory=Retry)
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    breaker: Breaker = field(default_factory=Breaker)
+    admission: Admission = field(default_factory=Admission)
+    probe_interval: Seconds = 2.0
+    """Between two health probes of an instance."""
