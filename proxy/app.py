@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from proxy.admission import Admission
 from proxy.api.completions import completion_routes
 from proxy.api.failures import add_failure_handlers
 from proxy.api.ops import ops_routes
@@ -14,6 +16,7 @@ from proxy.api.passthrough import passthrough_routes
 from proxy.config import ProxyConfig
 from proxy.dispatch import Dispatcher
 from proxy.engine import EngineClient
+from proxy.follow import ConfigFollower
 from proxy.health.monitor import HealthMonitor
 from proxy.metrics import Metrics
 from proxy.pool import Pool
@@ -21,13 +24,20 @@ from proxy.pool import Pool
 _PROBE_TIMEOUT = 2.0
 
 
-def create_app(config: ProxyConfig) -> FastAPI:
-    """The proxy. It probes the instances once before it takes requests, and then in every interval."""
+def create_app(config: ProxyConfig, path: Path | None = None) -> FastAPI:
+    """The proxy. It probes the instances once before it takes requests, and then in every interval.
+
+    ``path`` is the file of the configuration, if the proxy shall follow it.
+    """
     registry = CollectorRegistry()
-    pool = Pool(config.topology)
+    settings = config.settings
+    pool = Pool(config)
+    admission = Admission(settings.admission)
     metrics = Metrics(registry, pool)
     client = EngineClient()
-    monitor = HealthMonitor(pool, client, interval=config.settings.probe_interval, timeout=_PROBE_TIMEOUT)
+    monitor = HealthMonitor(pool, client, interval=settings.probe_interval, timeout=_PROBE_TIMEOUT)
+
+    follower = None if path is None else ConfigFollower(path, config, pool, monitor)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -35,18 +45,20 @@ def create_app(config: ProxyConfig) -> FastAPI:
             await monitor.check()
             async with asyncio.TaskGroup() as tasks:
                 watching = tasks.create_task(monitor.run(), name="health monitor")
+                following = None if follower is None else tasks.create_task(follower.run(), name="configuration")
                 yield
                 watching.cancel()
+                if following is not None:
+                    following.cancel()
         finally:
             await client.aclose()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    dispatcher = Dispatcher(config, pool, client, metrics)
-    app.include_router(completion_routes(dispatcher, metrics))
-    app.include_router(ops_routes(config, pool, registry))
-    with_pd = config.topology.connector is not None
+    dispatcher = Dispatcher(settings, pool, client, metrics)
+    app.include_router(completion_routes(dispatcher, settings, admission, metrics))
+    app.include_router(ops_routes(settings, pool, follower, registry))
     app.include_router(
-        passthrough_routes(pool, client, config.settings.timeouts.decode, metrics, with_pd=with_pd)
+        passthrough_routes(pool, client, settings.timeouts.decode, admission, metrics)
     )  # the last: it matches everything
     add_failure_handlers(app)
     return app

@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"cannot listen on {host}:{port}: {exc.strerror}", 4)
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(config),
+            create_app(config, arguments.config),
             access_log=False,
             log_config=None,
             log_level=logging.WARNING,
