@@ -135,19 +135,31 @@ class Dispatcher:
             raise HandOverFailed(Bypass.PREFILL_WITHOUT_KV, exc) from exc
         except EngineFailure as exc:
             raise HandOverFailed(Bypass.PREFILL_FAILED, exc) from exc
-        decode = self._choose_decode(prefill, tried)  # now, since others were chosen while prefill ran
-        record.decode = decode.instance.name
-        pair = self._pool.pair(prefill, decode)
-        trial = pair.begin()
-        try:
-            answer = await self._serve(call, decode, body, Evidence(decode, self._metrics, pair))
-        except (EngineError, EngineAborted, EngineUnreachable) as exc:
-            raise HandOverFailed(Bypass.DECODE_FAILED, exc) from exc
-        finally:
-            if trial:
-                pair.give_back()
+        answer = await self._hand_over(call, prefill, body, tried)
         record.path = ServedBy.PD
         return answer
+
+    async def _hand_over(self, call: Call, prefill: Member, body: bytes, tried: set[str]) -> Answer:
+        """Decode with the KV of a prefill leg; as long as nobody could be asked, another one is: the KV still waits."""
+        unreachable: EngineUnreachable | None = None
+        while (decode := self._choose_decode(prefill, tried)) is not None:
+            call.record.decode = decode.instance.name
+            pair = self._pool.pair(prefill, decode)
+            trial = pair.begin()
+            try:
+                return await self._serve(call, decode, body, Evidence(decode, self._metrics, pair))
+            except EngineUnreachable as exc:
+                unreachable = exc
+                tried.add(exc.instance)
+            except (EngineError, EngineAborted) as exc:
+                raise HandOverFailed(Bypass.DECODE_FAILED, exc) from exc
+            finally:
+                if trial:
+                    pair.give_back()
+        self._metrics.kv_stranded.inc()
+        if unreachable is not None:
+            raise HandOverFailed(Bypass.DECODE_FAILED, unreachable)
+        raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No decode instance can take the KV over any more."))
 
     def _choose_prefill(self, tried: Set[str]) -> Member:
         """One from which a decode instance may take KV over."""
@@ -162,13 +174,9 @@ class Dispatcher:
             raise HandOverFailed(Bypass.NO_PAIR, NoInstance("Between all pairs that serve, hand-overs failed of late."))
         return chosen
 
-    def _choose_decode(self, prefill: Member, tried: Set[str]) -> Member:
-        decodes = self._pool.candidates(Role.DECODE, without=tried)
-        decode = least_in_flight(self._pool.partners(prefill, decodes))
-        if decode is None:
-            reason = Bypass.NO_PAIR if decodes else Bypass.NO_DECODE
-            raise HandOverFailed(reason, NoInstance("No decode instance can take the KV over any more."))
-        return decode
+    def _choose_decode(self, prefill: Member, tried: Set[str]) -> Member | None:
+        """Late, since others are chosen while prefill runs."""
+        return least_in_flight(self._pool.partners(prefill, self._pool.candidates(Role.DECODE, without=tried)))
 
     async def _prefill(self, call: Call, handoff: Handoff, prefill: Member) -> bytes:
         """Run the prefill leg; returns the body for decode."""

@@ -46,8 +46,10 @@ class Metrics:
         self.refused = Counter(
             "duet_refused", "Requests that were not taken, by reason.", ("reason",), registry=registry
         )
-        self.kv_released = Counter(
-            "duet_kv_released", "KV caches that no decode instance took over.", ("outcome",), registry=registry
+        self.kv_stranded = Counter(
+            "duet_kv_stranded",
+            "KV caches that no decode instance could be asked to take over: prefill keeps them until their lease ends.",
+            registry=registry,
         )
         self.client_disconnects = Counter(
             "duet_client_disconnects", "Clients that left before their answer was complete.", registry=registry

@@ -149,3 +149,22 @@ async def test_decode_that_shuts_down_is_to_blame_itself(start):
     duet.decode.faults.append(Fault(ending=Ending("abort")))
     await duet.client.post("/v1/completions", json=TEXT)
     assert await duet.metric("duet_upstream_failures_total", instance="decode-0", kind="aborted") == 1
+
+
+async def test_kv_that_one_decode_cannot_be_asked_to_take_goes_to_another(start):
+    engines = [FakeEngine("prefill"), FakeEngine("decode"), FakeEngine("decode")]
+    duet = await start(engines=engines, settings=FOR_EVER)
+    await engines[1].stop()
+    answer = await duet.client.post("/v1/completions", json=TEXT)
+    assert (answer.headers["x-duet-path"], answer.headers["x-duet-decode"]) == ("pd", "decode-1")
+    assert len(engines[0].seen) == 1
+    assert await duet.metric("duet_kv_stranded_total") == 0
+
+
+async def test_kv_that_nobody_can_take_is_counted(start):
+    duet = await start(settings=FOR_EVER)
+    await duet.decode.stop()
+    answer = await duet.client.post("/v1/completions", json=TEXT)
+    assert answer.status_code == 502
+    assert await duet.metric("duet_kv_stranded_total") == 1
+    assert await duet.metric("duet_in_flight") == 0
