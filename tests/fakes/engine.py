@@ -71,7 +71,9 @@ class FakeEngine:
         host: str = "127.0.0.1",
         port: int = 0,
         side_channel_port: int = 5600,
+        pace: float = 0.0,
     ) -> None:
+        """``pace``: seconds before every event of a stream."""
         self.role = role
         self.model = model
         self.engine_id = str(uuid4())
@@ -92,6 +94,7 @@ class FakeEngine:
         self.kv_fails = False
         """No KV cache that is handed over to this instance arrives."""
         self._side_channel_port = side_channel_port
+        self._pace = pace
         self._changed = asyncio.Condition()
         self._wire = WireServer(self._answer, host, port)
 
@@ -243,6 +246,8 @@ class FakeEngine:
                 await asyncio.Event().wait()
             if sent == fault.end_after:
                 break
+            if self._pace:
+                await asyncio.sleep(self._pace)
             if fault.gate is not None:
                 await fault.gate.acquire()
             await reply.chunk(event)
