@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Set
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from proxy.answer import Verdict, first_statement, judge
+from proxy.answer import Dialect, Judgement, Verdict, first_statement
 from proxy.completion import Bypass, Completion, bypass
 from proxy.config import FailurePolicy, ProxyConfig
+from proxy.dialects import DIALECTS
 from proxy.engine import EngineClient, Upstream
 from proxy.errors import (
     EngineAborted,
@@ -44,10 +45,15 @@ class Call:
     """One request on its way to the engines."""
 
     path: str
-    """Of the URL, the same at the engines."""
+    """Of the URL, with the query; the same at the engines."""
     headers: RawHeaders
     completion: Completion
     record: Record
+
+    @property
+    def dialect(self) -> Dialect:
+        """Of the engines' answers."""
+        return DIALECTS[self.completion.endpoint]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,7 @@ class Stream:
     """An answer of status 200 in server-sent events, of which the first has come. Whoever has it closes it."""
 
     instance: str
+    dialect: Dialect
     headers: RawHeaders
     head: bytes
     """What has come so far."""
@@ -171,7 +178,7 @@ class Dispatcher:
     async def _ask(self, call: Call, member: Member, body: bytes) -> Whole:
         upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body)
         try:
-            return await _whole(upstream)
+            return await _whole(upstream, call.dialect)
         finally:
             await upstream.aclose()
 
@@ -203,41 +210,47 @@ class Dispatcher:
                 upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body)
                 resources.push_async_callback(upstream.aclose)
                 if upstream.status != 200 or not upstream.is_event_stream:
-                    return await _whole(upstream)
+                    return await _whole(upstream, call.dialect)
                 rest = upstream.chunks()
-                head = await _first_events(upstream, rest)
+                head = await _first_events(upstream, rest, call.dialect)
                 call.record.first_byte = time.monotonic()
                 name, headers = member.instance.name, from_engine(upstream.headers)
-                return Stream(name, headers, head, rest, resources.pop_all())
+                return Stream(name, call.dialect, headers, head, rest, resources.pop_all())
         except EngineFailure as failure:
             self._metrics.failed(failure)
             raise
 
 
-async def _whole(upstream: Upstream) -> Whole:
+async def _whole(upstream: Upstream, dialect: Dialect) -> Whole:
     """Read an answer that is not streamed; raises what it says when that is no success."""
     body = await upstream.read()
     headers = from_engine(upstream.headers)
     if upstream.status >= 400:
         raise _refusal(upstream, upstream.status, headers, body)
-    _check(upstream, body)
+    _check(upstream, dialect.judge(body))
     return Whole(upstream.status, headers, body)
 
 
-async def _first_events(upstream: Upstream, chunks: AsyncIterator[bytes]) -> bytes:
+async def _first_events(upstream: Upstream, chunks: AsyncIterator[bytes], dialect: Dialect) -> bytes:
     """Read a stream until an event is complete that says something; raises what it says when that is no success."""
     head = b""
-    async for chunk in chunks:
-        head += chunk
-        data = first_statement(head)
-        if data is not None:
-            _check(upstream, data)
-            return head
+    try:
+        async for chunk in chunks:
+            head += chunk
+            judgement = first_statement(head, dialect)
+            if judgement is not None:
+                _check(upstream, judgement)
+                return head
+    except EngineCut as cut:
+        if not (head and dialect.fails_by_breaking_off):
+            raise
+        headers = [(b"content-type", b"application/json")]
+        body = dialect.error_body("Internal server error", "InternalServerError", 500)
+        raise EngineError(upstream.instance.name, 500, headers, body) from cut
     raise EngineCut(upstream.instance.name, "ended the stream before it said anything")
 
 
-def _check(upstream: Upstream, body: bytes) -> None:
-    judgement = judge(body)
+def _check(upstream: Upstream, judgement: Judgement) -> None:
     if judgement.verdict is Verdict.ABORTED:
         raise EngineAborted(upstream.instance.name)
     if judgement.verdict is Verdict.ERROR:

@@ -11,14 +11,16 @@ from starlette.responses import Response
 from proxy.api.body import read_body
 from proxy.api.failures import failure_response
 from proxy.api.finish import Finish
+from proxy.api.target import target_of
 from proxy.completion import Bypass, without_kv_params
 from proxy.disconnect import unless_gone
+from proxy.endpoint import Endpoint
 from proxy.engine import EngineClient
 from proxy.errors import EngineFailure, NoInstance, NotForClients, ProxyError
 from proxy.headers import RawHeaders, from_engine, request_id, to_engine_unchanged, value_of
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
-from proxy.record import Endpoint, Record, ServedBy
+from proxy.record import Record, ServedBy
 from proxy.selection import least_in_flight
 from proxy.streaming import Passage
 from proxy.topology import Role
@@ -51,7 +53,7 @@ def passthrough_routes(pool: Pool, client: EngineClient, metrics: Metrics, *, wi
             return await unless_gone(_open(request, passed, body, pool, client, finish), request.receive)
         except ProxyError as error:
             finish(error.status, error)
-            return failure_response(error, record.headers())
+            return failure_response(error, record)
 
     router.add_route("/{path:path}", pass_on, methods=_METHODS)
     return router
@@ -97,13 +99,11 @@ async def _ask(
     client: EngineClient,
     finish: Finish,
 ) -> Response:
-    query = request.scope["query_string"].decode("latin-1")
-    target = request.scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
     record = finish.record
     record.decode = member.instance.name
     async with AsyncExitStack() as resources:
         resources.enter_context(pool.using(member))
-        upstream = await client.open(member.instance, request.method, target, headers, body or None)
+        upstream = await client.open(member.instance, request.method, target_of(request), headers, body or None)
         resources.push_async_callback(upstream.aclose)
         record.path = ServedBy.AGGREGATED
         told = [*from_engine(upstream.headers), *record.headers()]
