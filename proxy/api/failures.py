@@ -7,17 +7,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from proxy.dialects import DIALECTS
 from proxy.errors import EngineError, EngineRejection, ProxyError, error_body
-from proxy.headers import RawHeaders
+from proxy.record import Record
 
 
-def failure_response(error: ProxyError, headers: RawHeaders) -> Response:
-    """An engine's own answer unchanged; else the error as OpenAI clients read it."""
+def failure_response(error: ProxyError, record: Record) -> Response:
+    """An engine's own answer unchanged; else the error as clients of the route read it."""
+    headers = record.headers()
     if isinstance(error, EngineRejection | EngineError):
         response = Response(error.body, error.status)
         response.raw_headers += [*error.headers, *headers]
         return response
-    response = _response(str(error), error.type, error.status)
+    body = DIALECTS[record.endpoint].error_body(str(error), error.type, error.status)
+    response = Response(body, error.status, media_type="application/json")
     if error.retry_after is not None:
         response.headers["retry-after"] = str(error.retry_after)
     response.raw_headers += headers

@@ -1,0 +1,15 @@
+"""Shape: the routes that the proxy tells apart."""
+
+from enum import StrEnum
+
+
+class Endpoint(StrEnum):
+    """The routes that generate; the values label metrics."""
+
+    COMPLETIONS = "completions"
+    CHAT = "chat_completions"
+    RESPONSES = "responses"
+    MESSAGES = "messages"
+    """Anthropic's."""
+    OTHER = "other"
+    """Passed on to one engine as it is."""
