@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from random import Random
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
@@ -17,6 +18,8 @@ from proxy.engine import EngineClient
 from proxy.health.monitor import HealthMonitor
 from proxy.metrics import Metrics
 from proxy.pool import Pool
+from proxy.settings import Policy
+from proxy.steering import Steering
 
 _PROBE_TIMEOUT = 2.0
 
@@ -41,7 +44,10 @@ def create_app(config: ProxyConfig) -> FastAPI:
             await client.aclose()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    dispatcher = Dispatcher(config, pool, client, metrics)
+    steering = Steering(config.settings, Random())
+    if config.settings.selection.prefill is Policy.TTFT:
+        metrics.watch_queues(pool)
+    dispatcher = Dispatcher(config, pool, steering, client, metrics)
     app.include_router(completion_routes(dispatcher, metrics))
     app.include_router(ops_routes(config, pool, registry))
     with_pd = config.topology.connector is not None

@@ -27,11 +27,12 @@ from proxy.errors import (
 )
 from proxy.handoff import HANDOFFS, Handoff
 from proxy.headers import RawHeaders, from_engine
+from proxy.hint import NO_HINT, Hint
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.record import Record, ServedBy
-from proxy.selection import least_in_flight
 from proxy.settings import FailurePolicy
+from proxy.steering import Steering
 from proxy.topology import Role
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Call:
     headers: RawHeaders
     completion: Completion
     record: Record
+    hint: Hint = NO_HINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,9 @@ class HandOverFailed(Exception):
 class Dispatcher:
     """Answers requests with the instances of a pool."""
 
-    def __init__(self, config: ProxyConfig, pool: Pool, client: EngineClient, metrics: Metrics) -> None:
+    def __init__(
+        self, config: ProxyConfig, pool: Pool, steering: Steering, client: EngineClient, metrics: Metrics
+    ) -> None:
         connector = config.topology.connector
         self._handoff = None if connector is None else HANDOFFS[connector]
         self._policy = config.settings.failure_policy
@@ -94,16 +98,23 @@ class Dispatcher:
         self._attempts = self._retry.attempts if self._policy is FailurePolicy.RETRY else 1
         self._timeouts = config.settings.timeouts
         self._pool = pool
+        self._steering = steering
         self._client = client
         self._metrics = metrics
 
     async def answer(self, call: Call) -> Answer:
         """The answer, at the latest when its first event has come; raises :class:`proxy.errors.ProxyError`."""
+        hint = self._steering.hint(call.completion, call.headers)
+        call = call if hint is NO_HINT else replace(call, hint=hint)
         if self._handoff is None:
             return await self._aggregated(call, None)
         reason = bypass(call.completion)
         if reason is not None:
             return await self._aggregated(call, reason)
+        if self._steering.conditional and (decode := self._choose(call, set(), Role.DECODE)) is not None:
+            reason = self._steering.instead_of_pd(call.hint, decode)
+            if reason is not None:
+                return await self._aggregated(call, reason, on=decode)
         return await self._disaggregated(call, self._handoff)
 
     async def _disaggregated(self, call: Call, handoff: Handoff) -> Answer:
@@ -126,9 +137,9 @@ class Dispatcher:
     async def _through_a_pair(self, call: Call, handoff: Handoff, tried: set[str]) -> Answer:
         """Prefill, hand over, decode, with instances that were not tried; raises :class:`HandOverFailed`."""
         record = call.record
-        if self._choose(tried, Role.DECODE) is None:
+        if self._choose(call, tried, Role.DECODE) is None:
             raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No healthy decode instance."))
-        prefill = self._choose(tried, Role.PREFILL)
+        prefill = self._choose(call, tried, Role.PREFILL)
         if prefill is None:
             raise HandOverFailed(Bypass.NO_PREFILL, NoInstance("No healthy prefill instance."))
         record.prefill, record.decode = prefill.instance.name, None
@@ -138,7 +149,7 @@ class Dispatcher:
             raise HandOverFailed(Bypass.PREFILL_WITHOUT_KV, exc) from exc
         except EngineFailure as exc:
             raise HandOverFailed(Bypass.PREFILL_FAILED, exc) from exc
-        decode = self._choose(tried, Role.DECODE)  # now, since others were chosen while prefill ran
+        decode = self._choose(call, tried, Role.DECODE)  # now, since others were chosen while prefill ran
         if decode is None:
             raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No healthy decode instance."))
         record.decode = decode.instance.name
@@ -149,14 +160,15 @@ class Dispatcher:
         record.path = ServedBy.PD
         return answer
 
-    def _choose(self, tried: Set[str], *roles: Role) -> Member | None:
-        return least_in_flight(member for member in self._pool.healthy(*roles) if member.instance.name not in tried)
+    def _choose(self, call: Call, tried: Set[str], *roles: Role) -> Member | None:
+        candidates = [member for member in self._pool.healthy(*roles) if member.instance.name not in tried]
+        return self._steering.choose(candidates, call.hint)
 
     async def _prefill(self, call: Call, handoff: Handoff, prefill: Member) -> bytes:
         """Run the prefill leg; returns the body for decode."""
         started = time.monotonic()
         try:
-            with self._pool.using(prefill):
+            with self._pool.using(prefill), self._steering.prefilling(prefill, call.hint):
                 answer = await self._ask(call, prefill, handoff.prefill_body(call.completion))
             body = handoff.decode_body(call.completion, answer.body)
             if body is None:
@@ -181,12 +193,14 @@ class Dispatcher:
         if self._policy is not FailurePolicy.AGGREGATE:
             raise failed.failure
         avoided = tried if isinstance(failed.failure, EngineUnreachable) else set()
-        if avoided and self._choose(avoided, Role.AGGREGATED, Role.DECODE) is None:
+        if avoided and self._choose(call, avoided, Role.AGGREGATED, Role.DECODE) is None:
             raise failed.failure
         return await self._aggregated(call, failed.reason, avoided)
 
-    async def _aggregated(self, call: Call, reason: Bypass | None, avoided: Set[str] = frozenset()) -> Answer:
-        member = self._choose(avoided, Role.AGGREGATED) or self._choose(avoided, Role.DECODE)
+    async def _aggregated(
+        self, call: Call, reason: Bypass | None, avoided: Set[str] = frozenset(), on: Member | None = None
+    ) -> Answer:
+        member = on or self._choose(call, avoided, Role.AGGREGATED) or self._choose(call, avoided, Role.DECODE)
         if member is None:
             raise NoInstance("No healthy instance.")
         record = call.record
@@ -200,6 +214,7 @@ class Dispatcher:
         try:
             async with AsyncExitStack() as resources:
                 resources.enter_context(self._pool.using(member))
+                self._steering.serving(member, call.hint)
                 limits = self._timeouts.decode
                 if call.completion.document.get("stream") is not True:
                     limits = replace(limits, first_byte=self._timeouts.whole_answer)

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from proxy.errors import EngineFailure, PrefillWithoutKV
 from proxy.pool import Member, Pool
 from proxy.record import Record
+from proxy.topology import Role
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
@@ -43,7 +44,20 @@ class Metrics:
         self.client_disconnects = Counter(
             "duet_client_disconnects", "Clients that left before their answer was complete.", registry=registry
         )
+        self._registry = registry
         _watch(pool, registry)
+
+    def watch_queues(self, pool: Pool) -> None:
+        """Show what the policy ``ttft`` steers by."""
+        queue = Gauge(
+            "duet_prefill_queue_seconds",
+            "Estimated time until a prefill instance has computed all it was given.",
+            ("instance",),
+            registry=self._registry,
+        )
+        for member in pool.members:
+            if member.instance.role is Role.PREFILL:
+                queue.labels(member.instance.name).set_function(partial(_queue, member))
 
     def failed(self, failure: EngineFailure) -> None:
         """Count a failure of an instance."""
@@ -77,3 +91,7 @@ def _in_flight(member: Member) -> float:
 
 def _healthy(member: Member) -> float:
     return member.healthy
+
+
+def _queue(member: Member) -> float:
+    return member.load.seconds(time.monotonic())

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from proxy.load import Load
 from proxy.topology import Instance, Role, Topology
 
 
@@ -19,6 +20,7 @@ class Member:
     in_flight: int = 0
     last_turn: int = 0
     """The number of the last request that it was given, counted over the pool; 0 for none."""
+    load: Load = field(default_factory=Load)
 
 
 class Pool:

@@ -91,8 +91,7 @@ def _candidates(pool: Pool, *, several: bool) -> list[Member]:
     if several or not members:
         return members
     same_role = [member for member in members if member.instance.role is members[0].instance.role]
-    chosen = least_in_flight(same_role)
-    return [chosen] if chosen else []
+    return [least_in_flight(same_role)]
 
 
 async def _ask(
