@@ -131,15 +131,24 @@ class Selection:
     """Of prompts, for each instance; about what its KV cache holds."""
 
 
+def _can_apply(tokens: int) -> int:
+    if tokens < 1:
+        raise ValueError("no prompt is shorter than that: null turns a threshold off")
+    return tokens
+
+
+Threshold = Annotated[int, AfterValidator(_can_apply)]
+
+
 @dataclass(frozen=True, slots=True)
 class ConditionalPD:
     """When decode shall serve a request alone although prefill is there. All of it is off unless it is set."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    shorter_than: Count | None = None
+    shorter_than: Threshold | None = None
     """Tokens of the prompt; exact for token ids, else a quarter of its bytes."""
-    uncached_shorter_than: Count | None = None
+    uncached_shorter_than: Threshold | None = None
     """Tokens of the prompt that decode does not have cached yet."""
     idle_decode: bool = False
     """Decode has nothing in flight."""
