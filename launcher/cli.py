@@ -14,7 +14,7 @@ import platformdirs
 import typer
 from rich.console import Console
 
-from launcher import loader, machine, planner, show
+from launcher import loader, machine, planner, preflight, show
 from launcher.console import LoadReporter
 from launcher.demo.session import QUESTION, DemoSession
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
@@ -86,6 +86,8 @@ def plan_profile(
     inventory = machine.look(os.environ)
     settled = planner.plan(loaded, inventory, name=_name(profile), run_directory=run_dir.absolute())
     show.plan(settled, as_json=output is Output.JSON)
+    for remark in preflight.remarks(loaded, settled):
+        typer.echo(f"warning: {remark}", err=True)
 
 
 @app.command("up")

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from random import Random
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
@@ -20,6 +21,8 @@ from proxy.follow import ConfigFollower
 from proxy.health.monitor import HealthMonitor
 from proxy.metrics import Metrics
 from proxy.pool import Pool
+from proxy.settings import Policy
+from proxy.steering import Steering
 
 _PROBE_TIMEOUT = 2.0
 
@@ -33,7 +36,7 @@ def create_app(config: ProxyConfig, path: Path | None = None) -> FastAPI:
     settings = config.settings
     pool = Pool(config)
     admission = Admission(settings.admission)
-    metrics = Metrics(registry, pool)
+    metrics = Metrics(registry, pool, queues=settings.selection.prefill is Policy.TTFT)
     client = EngineClient()
     monitor = HealthMonitor(pool, client, interval=settings.probe_interval, timeout=_PROBE_TIMEOUT)
 
@@ -54,7 +57,8 @@ def create_app(config: ProxyConfig, path: Path | None = None) -> FastAPI:
             await client.aclose()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    dispatcher = Dispatcher(settings, pool, client, metrics)
+    steering = Steering(settings, Random())
+    dispatcher = Dispatcher(settings, pool, steering, client, metrics)
     app.include_router(completion_routes(dispatcher, settings, admission, metrics))
     app.include_router(ops_routes(settings, pool, follower, registry))
     app.include_router(
