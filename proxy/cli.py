@@ -15,11 +15,9 @@ import uvicorn
 
 from proxy.app import create_app
 from proxy.config import ConfigError, load
+from proxy.drain import Drain
+from proxy.server import LAST_WORDS, Server
 
-logger = logging.getLogger(__name__)
-
-_GRACE = 3
-"""Seconds that running requests get after a signal to stop."""
 _BACKLOG = 2048
 _KEEP_ALIVE = 75
 """Seconds; longer than clients and balancers keep idle connections, so that they close first."""
@@ -39,25 +37,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         listener = listen(host, port)
     except OSError as exc:
         return _fail(f"cannot listen on {host}:{port}: {exc.strerror}", 4)
-    server = uvicorn.Server(
+    drain = Drain()
+    server = Server(
         uvicorn.Config(
-            create_app(config),
+            create_app(config, drain),
             access_log=False,
             log_config=None,
             log_level=logging.WARNING,
             ws="none",
             server_header=False,
-            timeout_graceful_shutdown=_GRACE,
+            timeout_graceful_shutdown=LAST_WORDS,
             timeout_keep_alive=_KEEP_ALIVE,
-        )
+        ),
+        drain,
+        config.settings.drain,
     )
     gc.freeze()  # the garbage collector would look through all that was imported, 20 ms each time
-    logger.info("listening on http://%s:%d", host, listener.getsockname()[1])
     with listener:
-        try:
-            server.run(sockets=[listener])
-        except KeyboardInterrupt:
-            return 130
+        server.run(sockets=[listener])
     return 0
 
 

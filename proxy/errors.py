@@ -8,6 +8,7 @@
     │   └── NotForClients       403
     ├── ClientGone              499  nobody's fault; nobody reads the answer
     ├── NoInstance              503  the deployment's fault; carries Retry-After
+    ├── ShuttingDown            503  the operator's wish; carries Retry-After
     ├── EngineRejection         4xx  the client's fault; the engine's own answer, passed on unchanged
     └── EngineFailure           502  the fault of the instance it names
         ├── EngineUnreachable   502  no connection: the request was not sent
@@ -31,6 +32,8 @@ class ProxyError(Exception):
     type: ClassVar[str] = "InternalServerError"
     retry_after: ClassVar[int | None] = None
     """Seconds for the Retry-After header."""
+    closes: ClassVar[bool] = False
+    """Whether the connection is closed after the answer."""
 
 
 class BadRequest(ProxyError):
@@ -66,6 +69,15 @@ class NoInstance(ProxyError):
     status = 503
     type = "ServiceUnavailableError"
     retry_after = 2
+
+
+class ShuttingDown(ProxyError):
+    """The proxy is being stopped: it takes no new work, or has broken this work off."""
+
+    status = 503
+    type = "ServiceUnavailableError"
+    retry_after = 2
+    closes = True
 
 
 class EngineRejection(ProxyError):

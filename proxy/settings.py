@@ -110,3 +110,5 @@ class Settings:
     admission: Admission = field(default_factory=Admission)
     probe_interval: Seconds = 2.0
     """Between two health probes of an instance."""
+    drain: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
+    """Seconds that running requests get to finish after a signal to stop."""

@@ -11,7 +11,7 @@ from proxy.answer import DONE, at_event_end
 from proxy.disconnect import unless_gone
 from proxy.dispatch import Stream
 from proxy.engine import Upstream
-from proxy.errors import ClientGone, EngineCut, EngineFailure, ProxyError, error_body
+from proxy.errors import ClientGone, EngineCut, EngineFailure, ProxyError, ShuttingDown, error_body
 from proxy.headers import RawHeaders
 
 _TAIL = 16
@@ -40,10 +40,16 @@ class Relay(Response):
             async with self._resources:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 ended = await unless_gone(self.relay(send), receive)
+        except ShuttingDown as stopped:
+            ended = stopped
+            await self.break_off(send, stopped)
         except (ClientGone, OSError):  # OSError: how some servers tell a writer that the client is gone
             pass
         finally:
             self._at_end(self.status_code, ended)
+
+    async def break_off(self, send: Send, reason: ShuttingDown) -> None:
+        """Say that the rest will not come. Without it, the server closes the connection before the body's end."""
 
     @abstractmethod
     async def relay(self, send: Send) -> EngineFailure | None:
@@ -73,6 +79,10 @@ class EventRelay(Relay):
         await send({"type": "http.response.body", "body": b""})
         return failure
 
+    async def break_off(self, send: Send, reason: ShuttingDown) -> None:
+        event = b"\n\n" + _error_event(reason, b"")  # wherever the last event stood: empty ones are nothing
+        await send({"type": "http.response.body", "body": event})
+
 
 class Passage(Relay):
     """Relays an engine's answer as it is, breaking off where that broke off."""
@@ -97,7 +107,7 @@ class Passage(Relay):
         return None
 
 
-def _error_event(failure: EngineFailure, tail: bytes) -> bytes:
+def _error_event(failure: ProxyError, tail: bytes) -> bytes:
     """An event on which OpenAI clients raise. No ``[DONE]`` follows: the answer is not complete."""
     gap = b"" if at_event_end(tail) else b"\n\n"
     return gap + b"data: " + error_body(str(failure), failure.type, failure.status) + b"\n\n"

@@ -20,6 +20,8 @@ def failure_response(error: ProxyError, headers: RawHeaders) -> Response:
     response = _response(str(error), error.type, error.status)
     if error.retry_after is not None:
         response.headers["retry-after"] = str(error.retry_after)
+    if error.closes:
+        response.headers["connection"] = "close"
     response.raw_headers += headers
     return response
 

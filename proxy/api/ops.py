@@ -5,12 +5,13 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from starlette.responses import JSONResponse, Response
 
 from proxy.config import ProxyConfig
+from proxy.drain import Drain
 from proxy.pool import Pool
 from proxy.settings import FailurePolicy
 from proxy.topology import Role
 
 
-def ops_routes(config: ProxyConfig, pool: Pool, registry: CollectorRegistry) -> APIRouter:
+def ops_routes(config: ProxyConfig, pool: Pool, registry: CollectorRegistry, drain: Drain) -> APIRouter:
     """The routes over the live state."""
     router = APIRouter()
 
@@ -20,7 +21,7 @@ def ops_routes(config: ProxyConfig, pool: Pool, registry: CollectorRegistry) -> 
 
     @router.get("/ready", response_model=None)
     async def ready() -> Response:
-        state = readiness(config, pool)
+        state = readiness(config, pool, draining=drain.closed)
         return JSONResponse(state, 200 if state["ready"] else 503)
 
     @router.get("/metrics", response_model=None)
@@ -30,14 +31,15 @@ def ops_routes(config: ProxyConfig, pool: Pool, registry: CollectorRegistry) -> 
     return router
 
 
-def readiness(config: ProxyConfig, pool: Pool) -> dict[str, object]:
+def readiness(config: ProxyConfig, pool: Pool, *, draining: bool) -> dict[str, object]:
     """Which ways of serving work now, and why not. Ready means: an ordinary request would be answered."""
     with_pd = config.topology.connector is not None
     pd = with_pd and bool(pool.healthy(Role.PREFILL)) and bool(pool.healthy(Role.DECODE))
     may_fall_back = not with_pd or config.settings.failure_policy is FailurePolicy.AGGREGATE
     aggregated = may_fall_back and bool(pool.healthy(Role.AGGREGATED, Role.DECODE))
     return {
-        "ready": pd or aggregated,
+        "ready": (pd or aggregated) and not draining,
+        "draining": draining,
         "modes": {"pd": pd, "aggregated": aggregated},
         "instances": [
             {

@@ -1,0 +1,48 @@
+"""The first that sees a request: refuses what must not reach a route."""
+
+import uuid
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from proxy.api.failures import failure_response
+from proxy.api.finish import Finish
+from proxy.drain import Drain
+from proxy.errors import ProxyError, ShuttingDown
+from proxy.headers import request_id, value_of
+from proxy.metrics import Metrics
+from proxy.record import Endpoint, Record
+
+OPS = frozenset({"/health", "/ready", "/metrics"})
+"""Answered by the proxy itself, also while it drains."""
+_ENDPOINTS = {"/v1/completions": Endpoint.COMPLETIONS, "/v1/chat/completions": Endpoint.CHAT}
+
+
+class Gate:
+    """Passes requests on to the application, or answers them itself."""
+
+    def __init__(self, app: ASGIApp, *, drain: Drain, metrics: Metrics) -> None:
+        self._app = app
+        self._drain = drain
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._check(scope)
+        except ProxyError as error:
+            await self._refuse(error, scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        if self._drain.closed and scope["path"] not in OPS:
+            raise ShuttingDown("The proxy is shutting down and takes no new requests.")
+
+    async def _refuse(self, error: ProxyError, scope: Scope, receive: Receive, send: Send) -> None:
+        given = value_of(scope["headers"], b"x-request-id")
+        endpoint = _ENDPOINTS.get(scope["path"], Endpoint.OTHER)
+        finish = Finish(Record(request_id(given, uuid.uuid4().hex), endpoint), self._metrics)
+        finish(error.status, error)
+        await failure_response(error, finish.record.headers())(scope, receive, send)
