@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from proxy.admission import Admission
 from proxy.api.completions import completion_routes
 from proxy.api.failures import add_failure_handlers
 from proxy.api.gate import Gate
@@ -14,8 +16,8 @@ from proxy.api.ops import ops_routes
 from proxy.api.passthrough import passthrough_routes
 from proxy.config import ProxyConfig
 from proxy.dispatch import Dispatcher
-from proxy.drain import Drain
 from proxy.engine import EngineClient
+from proxy.follow import ConfigFollower
 from proxy.health.monitor import HealthMonitor
 from proxy.metrics import Metrics
 from proxy.pool import Pool
@@ -23,17 +25,21 @@ from proxy.pool import Pool
 _PROBE_TIMEOUT = 2.0
 
 
-def create_app(config: ProxyConfig, drain: Drain | None = None) -> FastAPI:
-    """The proxy, which takes work until ``drain`` is closed.
+def create_app(config: ProxyConfig, path: Path | None = None, admission: Admission | None = None) -> FastAPI:
+    """The proxy. It probes the instances once before it takes requests, and then in every interval.
 
-    It probes the instances once before it takes requests, and then in every interval.
+    ``path`` is the file of the configuration, if the proxy shall follow it. Whoever passes ``admission`` can close it:
+    then no new work is taken.
     """
-    drain = Drain() if drain is None else drain
     registry = CollectorRegistry()
-    pool = Pool(config.topology)
+    settings = config.settings
+    pool = Pool(config)
+    admission = admission or Admission(settings.admission)
     metrics = Metrics(registry, pool)
     client = EngineClient()
-    monitor = HealthMonitor(pool, client, interval=config.settings.probe_interval, timeout=_PROBE_TIMEOUT)
+    monitor = HealthMonitor(pool, client, interval=settings.probe_interval, timeout=_PROBE_TIMEOUT)
+
+    follower = None if path is None else ConfigFollower(path, config, pool, monitor)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -41,19 +47,21 @@ def create_app(config: ProxyConfig, drain: Drain | None = None) -> FastAPI:
             await monitor.check()
             async with asyncio.TaskGroup() as tasks:
                 watching = tasks.create_task(monitor.run(), name="health monitor")
+                following = None if follower is None else tasks.create_task(follower.run(), name="configuration")
                 yield
                 watching.cancel()
+                if following is not None:
+                    following.cancel()
         finally:
             await client.aclose()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    dispatcher = Dispatcher(config, pool, client, metrics)
-    app.include_router(completion_routes(dispatcher, metrics))
-    app.include_router(ops_routes(config, pool, registry, drain))
-    with_pd = config.topology.connector is not None
+    dispatcher = Dispatcher(settings, pool, client, metrics)
+    app.include_router(completion_routes(dispatcher, settings, admission, metrics))
+    app.include_router(ops_routes(settings, pool, admission, follower, registry))
     app.include_router(
-        passthrough_routes(pool, client, config.settings.timeouts.decode, metrics, with_pd=with_pd)
+        passthrough_routes(pool, client, settings.timeouts.decode, admission, metrics)
     )  # the last: it matches everything
     add_failure_handlers(app)
-    app.add_middleware(Gate, drain=drain, metrics=metrics)
+    app.add_middleware(Gate, admission=admission, metrics=metrics)
     return app

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import uvicorn
 
+from proxy.admission import Admission
 from proxy.app import create_app
 from proxy.config import ConfigError, load
-from proxy.drain import Drain
 from proxy.server import LAST_WORDS, Server
 
 _BACKLOG = 2048
@@ -37,10 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         listener = listen(host, port)
     except OSError as exc:
         return _fail(f"cannot listen on {host}:{port}: {exc.strerror}", 4)
-    drain = Drain()
+    admission = Admission(config.settings.admission)
     server = Server(
         uvicorn.Config(
-            create_app(config, drain),
+            create_app(config, arguments.config, admission),
             access_log=False,
             log_config=None,
             log_level=logging.WARNING,
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             timeout_graceful_shutdown=LAST_WORDS,
             timeout_keep_alive=_KEEP_ALIVE,
         ),
-        drain,
+        admission,
         config.settings.drain,
     )
     gc.freeze()  # the garbage collector would look through all that was imported, 20 ms each time

@@ -49,6 +49,8 @@ class Bypass(StrEnum):
     """No healthy prefill instance."""
     NO_DECODE = "no_decode"
     """No healthy decode instance, but an aggregated one."""
+    NO_PAIR = "no_pair"
+    """There are both, but between all of them hand-overs failed of late."""
     PREFILL_FAILED = "prefill_failed"
     """Prefill was unreachable, too slow or answered with an error of its own."""
     PREFILL_WITHOUT_KV = "prefill_without_kv"

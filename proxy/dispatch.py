@@ -6,13 +6,12 @@ that leaves is nobody's. Everything else is the instance's. After the first byte
 
 import logging
 import time
-from collections.abc import AsyncIterator, Set
+from collections.abc import AsyncIterator, Callable, Set
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
 from proxy.answer import Verdict, first_statement, judge
 from proxy.completion import Bypass, Completion, bypass
-from proxy.config import ProxyConfig
 from proxy.engine import EngineClient, Upstream
 from proxy.errors import (
     EngineAborted,
@@ -25,13 +24,14 @@ from proxy.errors import (
     PrefillWithoutKV,
     ProxyError,
 )
+from proxy.evidence import Evidence
 from proxy.handoff import HANDOFFS, Handoff
 from proxy.headers import RawHeaders, from_engine
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.record import Record, ServedBy
 from proxy.selection import least_in_flight
-from proxy.settings import FailurePolicy
+from proxy.settings import FailurePolicy, Settings
 from proxy.topology import Role
 
 logger = logging.getLogger(__name__)
@@ -46,6 +46,7 @@ class Call:
     headers: RawHeaders
     completion: Completion
     record: Record
+    policy: FailurePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class Stream:
     """Raises :class:`EngineFailure`."""
     resources: AsyncExitStack
     """Closes the connection and counts the request out."""
+    settle: Callable[[ProxyError | None], None]
+    """To be called with what ended it, once."""
 
 
 Answer = Whole | Stream
@@ -86,32 +89,30 @@ class HandOverFailed(Exception):
 class Dispatcher:
     """Answers requests with the instances of a pool."""
 
-    def __init__(self, config: ProxyConfig, pool: Pool, client: EngineClient, metrics: Metrics) -> None:
-        connector = config.topology.connector
-        self._handoff = None if connector is None else HANDOFFS[connector]
-        self._policy = config.settings.failure_policy
-        self._retry = config.settings.retry
-        self._attempts = self._retry.attempts if self._policy is FailurePolicy.RETRY else 1
-        self._timeouts = config.settings.timeouts
+    def __init__(self, settings: Settings, pool: Pool, client: EngineClient, metrics: Metrics) -> None:
+        self._settings = settings
+        self._timeouts = settings.timeouts
         self._pool = pool
         self._client = client
         self._metrics = metrics
 
     async def answer(self, call: Call) -> Answer:
         """The answer, at the latest when its first event has come; raises :class:`proxy.errors.ProxyError`."""
-        if self._handoff is None:
+        connector = self._pool.connector
+        if connector is None:
             return await self._aggregated(call, None)
         reason = bypass(call.completion)
         if reason is not None:
             return await self._aggregated(call, reason)
-        return await self._disaggregated(call, self._handoff)
+        return await self._disaggregated(call, HANDOFFS[connector])
 
     async def _disaggregated(self, call: Call, handoff: Handoff) -> Answer:
         """Through one pair, or by policy through others after it; failing that, what the policy wants instead."""
         tried: set[str] = set()
         failed: HandOverFailed | None = None
-        for _ in range(self._attempts):
-            if failed is not None and time.monotonic() > call.record.started + self._retry.within:
+        retry = self._settings.retry
+        for _ in range(retry.attempts if call.policy is FailurePolicy.RETRY else 1):
+            if failed is not None and time.monotonic() > call.record.started + retry.within:
                 break
             try:
                 return await self._through_a_pair(call, handoff, tried)
@@ -126,11 +127,7 @@ class Dispatcher:
     async def _through_a_pair(self, call: Call, handoff: Handoff, tried: set[str]) -> Answer:
         """Prefill, hand over, decode, with instances that were not tried; raises :class:`HandOverFailed`."""
         record = call.record
-        if self._choose(tried, Role.DECODE) is None:
-            raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No healthy decode instance."))
-        prefill = self._choose(tried, Role.PREFILL)
-        if prefill is None:
-            raise HandOverFailed(Bypass.NO_PREFILL, NoInstance("No healthy prefill instance."))
+        prefill = self._choose_prefill(tried)
         record.prefill, record.decode = prefill.instance.name, None
         try:
             body = await self._prefill(call, handoff, prefill)
@@ -138,32 +135,63 @@ class Dispatcher:
             raise HandOverFailed(Bypass.PREFILL_WITHOUT_KV, exc) from exc
         except EngineFailure as exc:
             raise HandOverFailed(Bypass.PREFILL_FAILED, exc) from exc
-        decode = self._choose(tried, Role.DECODE)  # now, since others were chosen while prefill ran
-        if decode is None:
-            raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No healthy decode instance."))
-        record.decode = decode.instance.name
-        try:
-            answer = await self._serve(call, decode, body)
-        except (EngineError, EngineAborted, EngineUnreachable) as exc:
-            raise HandOverFailed(Bypass.DECODE_FAILED, exc) from exc
+        answer = await self._hand_over(call, prefill, body, tried)
         record.path = ServedBy.PD
         return answer
 
-    def _choose(self, tried: Set[str], *roles: Role) -> Member | None:
-        return least_in_flight(member for member in self._pool.healthy(*roles) if member.instance.name not in tried)
+    async def _hand_over(self, call: Call, prefill: Member, body: bytes, tried: set[str]) -> Answer:
+        """Decode with the KV of a prefill leg; as long as nobody could be asked, another one is: the KV still waits."""
+        unreachable: EngineUnreachable | None = None
+        while (decode := self._choose_decode(prefill, tried)) is not None:
+            call.record.decode = decode.instance.name
+            pair = self._pool.pair(prefill, decode)
+            trial = pair.begin()
+            try:
+                return await self._serve(call, decode, body, Evidence(decode, self._metrics, pair))
+            except EngineUnreachable as exc:
+                unreachable = exc
+                tried.add(exc.instance)
+            except (EngineError, EngineAborted) as exc:
+                raise HandOverFailed(Bypass.DECODE_FAILED, exc) from exc
+            finally:
+                if trial:
+                    pair.give_back()
+        self._metrics.kv_stranded.inc()
+        if unreachable is not None:
+            raise HandOverFailed(Bypass.DECODE_FAILED, unreachable)
+        raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No decode instance can take the KV over any more."))
+
+    def _choose_prefill(self, tried: Set[str]) -> Member:
+        """One from which a decode instance may take KV over."""
+        decodes = self._pool.candidates(Role.DECODE, without=tried)
+        if not decodes:
+            raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No decode instance serves now."))
+        prefills = self._pool.candidates(Role.PREFILL, without=tried)
+        if not prefills:
+            raise HandOverFailed(Bypass.NO_PREFILL, NoInstance("No prefill instance serves now."))
+        chosen = least_in_flight(prefill for prefill in prefills if self._pool.partners(prefill, decodes))
+        if chosen is None:
+            raise HandOverFailed(Bypass.NO_PAIR, NoInstance("Between all pairs that serve, hand-overs failed of late."))
+        return chosen
+
+    def _choose_decode(self, prefill: Member, tried: Set[str]) -> Member | None:
+        """Late, since others are chosen while prefill runs."""
+        return least_in_flight(self._pool.partners(prefill, self._pool.candidates(Role.DECODE, without=tried)))
 
     async def _prefill(self, call: Call, handoff: Handoff, prefill: Member) -> bytes:
         """Run the prefill leg; returns the body for decode."""
         started = time.monotonic()
+        evidence = Evidence(prefill, self._metrics)
         try:
             with self._pool.using(prefill):
                 answer = await self._ask(call, prefill, handoff.prefill_body(call.completion))
             body = handoff.decode_body(call.completion, answer.body)
             if body is None:
                 raise PrefillWithoutKV(prefill.instance.name)
-        except EngineFailure as failure:
-            self._metrics.failed(failure)
+        except ProxyError as error:
+            evidence.settle(error)
             raise
+        evidence.settle(None)
         self._metrics.handoff.observe(time.monotonic() - started)
         return body
 
@@ -178,42 +206,62 @@ class Dispatcher:
     async def _instead(self, call: Call, failed: "HandOverFailed", tried: set[str]) -> Answer:
         """When KV cannot be handed over: by policy the failure, or one instance serves the request alone."""
         logger.warning("%s: %s (%s)", call.record.id.internal, failed.reason, failed.failure)
-        if self._policy is not FailurePolicy.AGGREGATE:
+        if call.policy is not FailurePolicy.AGGREGATE:
             raise failed.failure
         avoided = tried if isinstance(failed.failure, EngineUnreachable) else set()
-        if avoided and self._choose(avoided, Role.AGGREGATED, Role.DECODE) is None:
+        if avoided and not self._pool.candidates(Role.AGGREGATED, Role.DECODE, without=avoided):
             raise failed.failure
         return await self._aggregated(call, failed.reason, avoided)
 
     async def _aggregated(self, call: Call, reason: Bypass | None, avoided: Set[str] = frozenset()) -> Answer:
-        member = self._choose(avoided, Role.AGGREGATED) or self._choose(avoided, Role.DECODE)
-        if member is None:
-            raise NoInstance("No healthy instance.")
+        """By one instance; by others after it while nothing was sent, or when the policy says so."""
+        tried = set(avoided)
+        tries = self._settings.retry.attempts if call.policy is FailurePolicy.RETRY else 1
+        failed: EngineFailure | None = None
+        while (member := self._choose_alone(tried)) is not None:
+            try:
+                return await self._alone(call, reason, member)
+            except EngineFailure as failure:
+                failed = failure
+                tries -= not isinstance(failure, EngineUnreachable)
+                if not tries:
+                    raise
+                tried.add(failure.instance)
+        raise failed or NoInstance("No instance that answers clients serves now.")
+
+    def _choose_alone(self, tried: Set[str]) -> Member | None:
+        candidates = self._pool.candidates(Role.AGGREGATED, without=tried)
+        return least_in_flight(candidates or self._pool.candidates(Role.DECODE, without=tried))
+
+    async def _alone(self, call: Call, reason: Bypass | None, member: Member) -> Answer:
         record = call.record
         record.prefill, record.decode, record.bypass = None, member.instance.name, reason
-        answer = await self._serve(call, member, call.completion.body)
+        answer = await self._serve(call, member, call.completion.body, Evidence(member, self._metrics))
         record.path = ServedBy.AGGREGATED
         return answer
 
-    async def _serve(self, call: Call, member: Member, body: bytes) -> Answer:
+    async def _serve(self, call: Call, member: Member, body: bytes, evidence: Evidence) -> Answer:
         """One try on one instance, up to the first event or the whole answer."""
+        limits = self._timeouts.decode
+        if call.completion.document.get("stream") is not True:
+            limits = replace(limits, first_byte=self._timeouts.whole_answer)
         try:
             async with AsyncExitStack() as resources:
                 resources.enter_context(self._pool.using(member))
-                limits = self._timeouts.decode
-                if call.completion.document.get("stream") is not True:
-                    limits = replace(limits, first_byte=self._timeouts.whole_answer)
                 upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body, limits)
                 resources.push_async_callback(upstream.aclose)
                 if upstream.status != 200 or not upstream.is_event_stream:
-                    return await _whole(upstream)
+                    answer = await _whole(upstream)
+                    evidence.settle(None)
+                    return answer
                 rest = upstream.chunks()
                 head = await _first_events(upstream, rest)
+                evidence.begun()
                 call.record.first_byte = time.monotonic()
                 name, headers = member.instance.name, from_engine(upstream.headers)
-                return Stream(name, headers, head, rest, resources.pop_all())
+                return Stream(name, headers, head, rest, resources.pop_all(), evidence.settle)
         except EngineFailure as failure:
-            self._metrics.failed(failure)
+            evidence.settle(failure)
             raise
 
 

@@ -4,11 +4,14 @@
 
     ProxyError
     ├── BadRequest              400  the client's fault
+    │   ├── PolicyNotAllowed    400
     │   ├── BodyTooLarge        413
     │   └── NotForClients       403
     ├── ClientGone              499  nobody's fault; nobody reads the answer
+    ├── Overloaded              429  too much at a time; carries Retry-After
+    ├── Draining                503  the proxy is about to end; carries Retry-After
     ├── NoInstance              503  the deployment's fault; carries Retry-After
-    ├── ShuttingDown            503  the operator's wish; carries Retry-After
+    ├── ShuttingDown            503  the proxy ends before the answer does; carries Retry-After
     ├── EngineRejection         4xx  the client's fault; the engine's own answer, passed on unchanged
     └── EngineFailure           502  the fault of the instance it names
         ├── EngineUnreachable   502  no connection: the request was not sent
@@ -20,6 +23,7 @@
 """
 
 import json
+import math
 from typing import ClassVar
 
 from proxy.headers import RawHeaders
@@ -30,7 +34,7 @@ class ProxyError(Exception):
 
     status: int = 500
     type: ClassVar[str] = "InternalServerError"
-    retry_after: ClassVar[int | None] = None
+    retry_after: int | None = None
     """Seconds for the Retry-After header."""
     closes: ClassVar[bool] = False
     """Whether the connection is closed after the answer."""
@@ -41,6 +45,10 @@ class BadRequest(ProxyError):
 
     status = 400
     type = "BadRequestError"
+
+
+class PolicyNotAllowed(BadRequest):
+    """The client asks for a failure policy that the deployment does not let it choose."""
 
 
 class BodyTooLarge(BadRequest):
@@ -63,6 +71,30 @@ class ClientGone(ProxyError):
     type = "ClientClosedRequest"
 
 
+class Overloaded(ProxyError):
+    """The proxy serves as many requests as it may, and more would wait too long."""
+
+    status = 429
+    type = "RateLimitError"
+
+    def __init__(self, seconds: float) -> None:
+        """``seconds`` is the wait that is expected."""
+        super().__init__("Too many requests are being served and wait already: try again later.")
+        self.retry_after = max(1, math.ceil(seconds))
+
+
+class Draining(ProxyError):
+    """The proxy finishes what it has and takes nothing new."""
+
+    status = 503
+    type = "ServiceUnavailableError"
+    retry_after = 1
+    closes = True
+
+    def __init__(self) -> None:
+        super().__init__("The proxy is shutting down: another one, or this one when it is back, will answer.")
+
+
 class NoInstance(ProxyError):
     """No healthy instance of a needed role."""
 
@@ -72,11 +104,11 @@ class NoInstance(ProxyError):
 
 
 class ShuttingDown(ProxyError):
-    """The proxy is being stopped: it takes no new work, or has broken this work off."""
+    """The proxy ends, and the request's time was up."""
 
     status = 503
     type = "ServiceUnavailableError"
-    retry_after = 2
+    retry_after = 1
     closes = True
 
 
@@ -97,6 +129,10 @@ class EngineFailure(ProxyError):
     type = "BadGatewayError"
     kind: ClassVar[str] = "failure"
     """The value of the metric label."""
+    answers: ClassVar[bool] = False
+    """Whether the instance is alive at least."""
+    at_once: ClassVar[bool] = False
+    """Whether one such failure proves that the next request would fail, too."""
 
     def __init__(self, instance: str, detail: str) -> None:
         super().__init__(f"{instance}: {detail}")
@@ -107,6 +143,7 @@ class EngineUnreachable(EngineFailure):
     """No connection to the instance."""
 
     kind = "unreachable"
+    at_once = True
 
 
 class EngineTimeout(EngineFailure):
@@ -127,6 +164,7 @@ class EngineError(EngineFailure):
     """The instance answered with an error of its own."""
 
     kind = "error"
+    answers = True
 
     def __init__(self, instance: str, status: int, headers: RawHeaders, body: bytes) -> None:
         super().__init__(instance, f"the engine answered {status}")
@@ -142,6 +180,7 @@ class EngineAborted(EngineFailure):
     type = "ServiceUnavailableError"
     retry_after = 2
     kind = "aborted"
+    answers = True
 
     def __init__(self, instance: str) -> None:
         super().__init__(instance, "the engine aborted the request")
@@ -151,6 +190,7 @@ class PrefillWithoutKV(EngineFailure):
     """Decode would have to compute the whole prompt again."""
 
     kind = "without_kv"
+    answers = True
 
     def __init__(self, instance: str) -> None:
         super().__init__(instance, "prefill answered without usable KV transfer parameters")

@@ -35,6 +35,7 @@ _NOT_FROM_CLIENT = {
 _OF_THE_CONNECTION = {b"content-length", b"expect", b"host", b"x-request-id"}
 # Set anew for the client.
 _NOT_FROM_ENGINE = {b"content-length", b"date", b"server", b"x-request-id"}
+_OURS = b"x-duet-"  # asks something of the proxy
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9._:-]+")
 _ID_LIMIT = 64
@@ -63,7 +64,7 @@ def to_engine(client: Iterable[tuple[bytes, bytes]], internal_id: str) -> RawHea
     kept = [
         (name, value)
         for name, value in _end_to_end(client)
-        if name not in _NOT_FROM_CLIENT and not _CONTROL.search(value)
+        if name not in _NOT_FROM_CLIENT and not name.startswith(_OURS) and not _CONTROL.search(value)
     ]
     return [
         *kept,
@@ -78,7 +79,7 @@ def to_engine_unchanged(client: Iterable[tuple[bytes, bytes]], internal_id: str)
     kept = [
         (name, value)
         for name, value in _end_to_end(client)
-        if name not in _OF_THE_CONNECTION and not _CONTROL.search(value)
+        if name not in _OF_THE_CONNECTION and not name.startswith(_OURS) and not _CONTROL.search(value)
     ]
     return [*kept, (b"x-request-id", internal_id.encode())]
 

@@ -1,19 +1,22 @@
 """Every metric of the proxy, on a registry that is passed in. All labels have few values."""
 
 import time
-from functools import partial
+from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
+from proxy.breaker import State
 from proxy.errors import EngineFailure, PrefillWithoutKV
-from proxy.pool import Member, Pool
+from proxy.pool import Pool
 from proxy.record import Record
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
 
 class Metrics:
-    """Counters and histograms that requests write; the gauges read the pool when they are scraped."""
+    """Counters and histograms that requests write; the gauges are read when they are scraped."""
 
     def __init__(self, registry: CollectorRegistry, pool: Pool) -> None:
         by_path = ("endpoint", "path")
@@ -40,10 +43,18 @@ class Metrics:
         self._failures = Counter(
             "duet_upstream_failures", "Failures of an instance.", ("instance", "kind"), registry=registry
         )
+        self.refused = Counter(
+            "duet_refused", "Requests that were not taken, by reason.", ("reason",), registry=registry
+        )
+        self.kv_stranded = Counter(
+            "duet_kv_stranded",
+            "KV caches that no decode instance could be asked to take over: prefill keeps them until their lease ends.",
+            registry=registry,
+        )
         self.client_disconnects = Counter(
             "duet_client_disconnects", "Clients that left before their answer was complete.", registry=registry
         )
-        _watch(pool, registry)
+        registry.register(_PoolCollector(pool))
 
     def failed(self, failure: EngineFailure) -> None:
         """Count a failure of an instance."""
@@ -62,18 +73,28 @@ class Metrics:
             self._bypassed.labels(record.bypass).inc()
 
 
-def _watch(pool: Pool, registry: CollectorRegistry) -> None:
-    in_flight = Gauge("duet_in_flight", "Requests in flight.", ("instance",), registry=registry)
-    healthy = Gauge("duet_instance_healthy", "1 when probes say so.", ("instance", "role"), registry=registry)
-    for member in pool.members:
-        instance = member.instance
-        in_flight.labels(instance.name).set_function(partial(_in_flight, member))
-        healthy.labels(instance.name, instance.role).set_function(partial(_healthy, member))
+class _PoolCollector(Collector):
+    """Gauges that are read from the pool when they are scraped: its instances may change."""
 
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
-def _in_flight(member: Member) -> float:
-    return member.in_flight
-
-
-def _healthy(member: Member) -> float:
-    return member.healthy
+    def collect(self) -> Iterator[Metric]:
+        """The instances and pairs as they are now."""
+        now = time.monotonic()
+        in_flight = GaugeMetricFamily("duet_in_flight", "Requests in flight.", labels=("instance",))
+        healthy = GaugeMetricFamily("duet_instance_healthy", "1 when probes say so.", labels=("instance", "role"))
+        draining = GaugeMetricFamily("duet_instance_draining", "1 when it gets no new requests.", labels=("instance",))
+        breaker = GaugeMetricFamily("duet_breaker_open", "1 when failures keep requests away.", labels=("instance",))
+        pairs = GaugeMetricFamily(
+            "duet_pair_breaker_open", "1 when failed hand-overs keep requests away.", labels=("prefill", "decode")
+        )
+        for member in self._pool.members:
+            name = member.instance.name
+            in_flight.add_metric((name,), member.in_flight)
+            healthy.add_metric((name, member.instance.role), member.healthy)
+            draining.add_metric((name,), member.draining)
+            breaker.add_metric((name,), member.breaker.state(now) is State.OPEN)
+        for pair, state in self._pool.pairs():
+            pairs.add_metric(pair, state.state(now) is State.OPEN)
+        yield from (in_flight, healthy, draining, breaker, pairs)

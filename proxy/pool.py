@@ -1,10 +1,14 @@
-"""Live state of the instances: health and requests in flight. What the configuration says stays in the topology."""
+"""Live state of the instances: health, failures, requests in flight. The configuration's part stays in the topology."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from proxy.topology import Instance, Role, Topology
+from proxy.breaker import Breaker
+from proxy.config import ProxyConfig
+from proxy.settings import Breaker as BreakerLimits
+from proxy.topology import ConnectorKind, Instance, Role
 
 
 @dataclass(slots=True)
@@ -12,25 +16,89 @@ class Member:
     """One instance as it is now."""
 
     instance: Instance
+    breaker: Breaker
     healthy: bool = False
     """Written by the health monitor only."""
     reason: str = "not probed yet"
     """Why it is not healthy; empty when it is."""
+    misses: int = 0
+    """Silent probes in a row."""
+    draining: bool = False
+    """Gets no new requests, by configuration."""
     in_flight: int = 0
     last_turn: int = 0
     """The number of the last request that it was given, counted over the pool; 0 for none."""
 
+    @property
+    def usable(self) -> bool:
+        """Whether it may get requests, if its breaker admits them."""
+        return self.healthy and not self.draining
+
 
 class Pool:
-    """All instances of a topology."""
+    """All instances of a topology, which may change; an instance that stays keeps its state."""
 
-    def __init__(self, topology: Topology) -> None:
-        self.members = tuple(Member(instance) for instance in topology.instances)
+    def __init__(self, config: ProxyConfig) -> None:
+        self._limits: BreakerLimits = config.settings.breaker
+        self._pairs: dict[tuple[str, str], Breaker] = {}
         self._turns = 0
+        self.members: tuple[Member, ...] = ()
+        self.connector: ConnectorKind | None = None
+        self.follow(config)
 
-    def healthy(self, *roles: Role) -> list[Member]:
-        """The healthy members of some roles, in the order of the topology."""
-        return [member for member in self.members if member.healthy and member.instance.role in roles]
+    def follow(self, config: ProxyConfig) -> None:
+        """Take over topology and draining; requests in flight on an instance that is gone are finished."""
+        known = {member.instance: member for member in self.members}
+        self.members = tuple(
+            known.get(instance) or Member(instance, Breaker(self._limits)) for instance in config.topology.instances
+        )
+        for member in self.members:
+            member.draining = member.instance.name in config.draining
+        self.connector = config.topology.connector
+        names = {member.instance.name for member in self.members if member.instance in known}
+        self._pairs = {pair: breaker for pair, breaker in self._pairs.items() if names.issuperset(pair)}
+
+    def usable(self, *roles: Role) -> list[Member]:
+        """The members of some roles that serve now, in the order of the topology."""
+        return [member for member in self.members if member.usable and member.instance.role in roles]
+
+    def candidates(self, *roles: Role, without: Collection[str] = ()) -> list[Member]:
+        """Those of the usable members that their breakers admit.
+
+        Failing these, those that at least answer: a breaker spares clients a bad instance when there is a better one,
+        and three requests on which an engine fails shall not shut out everybody else.
+        """
+        now = time.monotonic()
+        usable = [member for member in self.usable(*roles) if member.instance.name not in without]
+        admitted = [member for member in usable if member.breaker.admits(now)]
+        return admitted or [member for member in usable if member.breaker.answers]
+
+    def partners(self, prefill: Member, decodes: list[Member]) -> list[Member]:
+        """Those to which this prefill instance may hand KV over."""
+        now = time.monotonic()
+        return [decode for decode in decodes if self.pair(prefill, decode).admits(now)]
+
+    def has_pair(self) -> bool:
+        """Whether some prefill instance may hand KV over to some decode instance."""
+        decodes = self.candidates(Role.DECODE)
+        return any(self.partners(prefill, decodes) for prefill in self.candidates(Role.PREFILL))
+
+    def pair(self, prefill: Member, decode: Member) -> Breaker:
+        """How hand-overs between the two went."""
+        key = (prefill.instance.name, decode.instance.name)
+        breaker = self._pairs.get(key)
+        if breaker is None:
+            breaker = self._pairs[key] = Breaker(self._limits)
+        return breaker
+
+    def forgive(self, member: Member) -> None:
+        """It is another process now, or has recovered: what was before is no evidence any more."""
+        member.breaker = Breaker(self._limits)
+        self._pairs = {pair: breaker for pair, breaker in self._pairs.items() if member.instance.name not in pair}
+
+    def pairs(self) -> list[tuple[tuple[str, str], Breaker]]:
+        """The names of prefill and decode, and how hand-overs between them went; of pairs that were used."""
+        return list(self._pairs.items())
 
     @contextmanager
     def using(self, member: Member) -> Iterator[None]:
@@ -38,7 +106,10 @@ class Pool:
         self._turns += 1
         member.last_turn = self._turns
         member.in_flight += 1
+        trial = member.breaker.begin()
         try:
             yield
         finally:
             member.in_flight -= 1
+            if trial:
+                member.breaker.give_back()

@@ -30,6 +30,8 @@ class Record:
 
     id: RequestId
     endpoint: Endpoint
+    client: str | None = None
+    """Who takes turns with others when there is a queue."""
     started: float = field(default_factory=time.monotonic)
     path: ServedBy | None = None
     """Known once it is served."""

@@ -12,7 +12,7 @@ from types import FrameType
 
 import uvicorn
 
-from proxy.drain import Drain
+from proxy.admission import Admission
 
 logger = logging.getLogger(__name__)
 
@@ -23,12 +23,12 @@ LAST_WORDS = 1
 class Server(uvicorn.Server):
     """Serves until a signal, and then for up to ``patience`` seconds what runs."""
 
-    def __init__(self, config: uvicorn.Config, drain: Drain, patience: float) -> None:
+    def __init__(self, config: uvicorn.Config, admission: Admission, patience: float) -> None:
         super().__init__(config)
-        self._drain = drain
+        self._admission = admission
         self._patience = patience
-        self._deadline: float | None = None
-        self._told = False
+        self._signals = 0
+        self._deadline = 0.0
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer."""
@@ -38,23 +38,23 @@ class Server(uvicorn.Server):
             logger.info("listening on http://%s:%d", f"[{host}]" if ":" in host else host, port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """SIGTERM or SIGINT has come. Nothing is logged here: the log may be in the middle of a line."""
-        self._deadline = time.monotonic() + (0 if self._drain.closed else self._patience)
-        self._drain.close()
+        """SIGTERM or SIGINT has come, in the middle of anything: the next tick deals with it."""
+        self._signals += 1
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second: whether to end now."""
         stopped = await super().on_tick(counter)
-        if stopped or self._deadline is None:
+        if stopped or not self._signals:
             return stopped
         running = self.server_state.tasks
-        if not self._told:
-            self._told = True
+        if not self._admission.closed:
+            self._admission.close()
+            self._deadline = time.monotonic() + self._patience
             logger.info("asked to stop: running requests (%d) may go on for %g s", len(running), self._patience)
         if not running:
             logger.info("no request is running any more")
             return True
-        if time.monotonic() < self._deadline:
+        if self._signals == 1 and time.monotonic() < self._deadline:
             return False
         logger.warning("breaking off %d requests that are still running", len(running))
         for task in tuple(running):

@@ -60,7 +60,11 @@ class EventRelay(Relay):
     """Relays events; where they break off, an event says so."""
 
     def __init__(self, stream: Stream, headers: RawHeaders, at_end: Callable[[int, ProxyError | None], None]) -> None:
-        super().__init__(200, [*stream.headers, *headers], stream.resources, at_end)
+        def end(status: int, error: ProxyError | None) -> None:
+            stream.settle(error)
+            at_end(status, error)
+
+        super().__init__(200, [*stream.headers, *headers], stream.resources, end)
         self._stream = stream
 
     async def relay(self, send: Send) -> EngineFailure | None:

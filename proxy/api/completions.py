@@ -6,9 +6,11 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from proxy.admission import Admission
 from proxy.api.body import read_body
 from proxy.api.failures import failure_response
 from proxy.api.finish import Finish
+from proxy.client_policy import HEADER, policy_of
 from proxy.completion import parse
 from proxy.disconnect import unless_gone
 from proxy.dispatch import Call, Dispatcher, Whole
@@ -16,18 +18,19 @@ from proxy.errors import ProxyError
 from proxy.headers import request_id, to_engine, value_of
 from proxy.metrics import Metrics
 from proxy.record import Endpoint, Record
+from proxy.settings import Settings
 from proxy.streaming import EventRelay
 
 
-def completion_routes(dispatcher: Dispatcher, metrics: Metrics) -> APIRouter:
+def completion_routes(dispatcher: Dispatcher, settings: Settings, admission: Admission, metrics: Metrics) -> APIRouter:
     """The routes, answered by a dispatcher and counted in the metrics."""
     router = APIRouter()
 
     async def completions(request: Request) -> Response:
-        return await _complete(request, Endpoint.COMPLETIONS, dispatcher, metrics)
+        return await _complete(request, Endpoint.COMPLETIONS, dispatcher, settings, admission, metrics)
 
     async def chat_completions(request: Request) -> Response:
-        return await _complete(request, Endpoint.CHAT, dispatcher, metrics)
+        return await _complete(request, Endpoint.CHAT, dispatcher, settings, admission, metrics)
 
     # Plain routes: the framework's own would look for parameters to inject, a twentieth of all work per request.
     router.add_route("/v1/completions", completions, methods=["POST"])
@@ -35,13 +38,22 @@ def completion_routes(dispatcher: Dispatcher, metrics: Metrics) -> APIRouter:
     return router
 
 
-async def _complete(request: Request, endpoint: Endpoint, dispatcher: Dispatcher, metrics: Metrics) -> Response:
+async def _complete(
+    request: Request,
+    endpoint: Endpoint,
+    dispatcher: Dispatcher,
+    settings: Settings,
+    admission: Admission,
+    metrics: Metrics,
+) -> Response:
     client_headers = request.scope["headers"]
     record = Record(request_id(value_of(client_headers, b"x-request-id"), uuid.uuid4().hex), endpoint)
-    finish = Finish(record, metrics)
+    finish = Finish(record, metrics, admission)
     try:
+        policy = policy_of(value_of(client_headers, HEADER), settings)
         completion = parse(await read_body(request), chat=endpoint is Endpoint.CHAT)
-        call = Call(request.url.path, to_engine(client_headers, record.id.internal), completion, record)
+        await finish.enter(request.receive)
+        call = Call(request.url.path, to_engine(client_headers, record.id.internal), completion, record, policy)
         answer = await unless_gone(dispatcher.answer(call), request.receive)
     except ProxyError as error:
         finish(error.status, error)

@@ -2,7 +2,9 @@
 
 import logging
 
-from proxy.errors import ClientGone, EngineFailure, ProxyError
+from proxy.admission import Admission
+from proxy.disconnect import Receive, unless_gone
+from proxy.errors import ClientGone, Draining, EngineFailure, Overloaded, ProxyError
 from proxy.metrics import Metrics
 from proxy.record import Record
 
@@ -12,24 +14,33 @@ logger = logging.getLogger(__name__)
 class Finish:
     """Ends the record of one request. Call it once, with the status and the error that ended it early, if any."""
 
-    def __init__(self, record: Record, metrics: Metrics) -> None:
+    def __init__(self, record: Record, metrics: Metrics, admission: Admission) -> None:
         self.record = record
         self._metrics = metrics
+        self._admission = admission
+        self._inside = False
+
+    async def enter(self, receive: Receive) -> None:
+        """Take a place among the requests that are served, when there is one; the end gives it back.
+
+        Raises :class:`proxy.errors.Overloaded`, :class:`proxy.errors.Draining` or :class:`ClientGone`.
+        """
+        if not self._admission.try_enter():
+            await unless_gone(self._admission.wait(self.record.client or ""), receive)
+        self._inside = True
 
     def __call__(self, status: int, error: ProxyError | None = None) -> None:
+        if self._inside:
+            self._admission.leave()
         if error is not None:
             self.record.failure = error.kind if isinstance(error, EngineFailure) else type(error).__name__
         if isinstance(error, ClientGone):
             self._metrics.client_disconnects.inc()
+        if isinstance(error, Overloaded | Draining):
+            self._metrics.refused.labels(self.record.failure).inc()
         self._metrics.finished(self.record, status)
         logger.info("%s", self.record.line(status))
 
     def after_start(self, status: int, error: ProxyError | None) -> None:
         """The end of an answer whose status was sent already: only a client that left changes it."""
-        if isinstance(error, EngineFailure):
-            self.failed(error)
         self(error.status if isinstance(error, ClientGone) else status, error)
-
-    def failed(self, failure: EngineFailure) -> None:
-        """Count a failure of an instance; the request may go on elsewhere."""
-        self._metrics.failed(failure)

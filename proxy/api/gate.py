@@ -4,10 +4,10 @@ import uuid
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from proxy.admission import Admission
 from proxy.api.failures import failure_response
 from proxy.api.finish import Finish
-from proxy.drain import Drain
-from proxy.errors import ProxyError, ShuttingDown
+from proxy.errors import Draining, ProxyError
 from proxy.headers import request_id, value_of
 from proxy.metrics import Metrics
 from proxy.record import Endpoint, Record
@@ -20,9 +20,9 @@ _ENDPOINTS = {"/v1/completions": Endpoint.COMPLETIONS, "/v1/chat/completions": E
 class Gate:
     """Passes requests on to the application, or answers them itself."""
 
-    def __init__(self, app: ASGIApp, *, drain: Drain, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, admission: Admission, metrics: Metrics) -> None:
         self._app = app
-        self._drain = drain
+        self._admission = admission
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -37,12 +37,12 @@ class Gate:
         await self._app(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
-        if self._drain.closed and scope["path"] not in OPS:
-            raise ShuttingDown("The proxy is shutting down and takes no new requests.")
+        if self._admission.closed and scope["path"] not in OPS:
+            raise Draining
 
     async def _refuse(self, error: ProxyError, scope: Scope, receive: Receive, send: Send) -> None:
         given = value_of(scope["headers"], b"x-request-id")
         endpoint = _ENDPOINTS.get(scope["path"], Endpoint.OTHER)
-        finish = Finish(Record(request_id(given, uuid.uuid4().hex), endpoint), self._metrics)
+        finish = Finish(Record(request_id(given, uuid.uuid4().hex), endpoint), self._metrics, self._admission)
         finish(error.status, error)
         await failure_response(error, finish.record.headers())(scope, receive, send)

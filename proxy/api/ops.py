@@ -1,17 +1,25 @@
 """``GET /health``, ``/ready`` and ``/metrics``: for those who operate the proxy."""
 
+import time
+
 from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from starlette.responses import JSONResponse, Response
 
-from proxy.config import ProxyConfig
-from proxy.drain import Drain
+from proxy.admission import Admission
+from proxy.follow import ConfigFollower
 from proxy.pool import Pool
-from proxy.settings import FailurePolicy
+from proxy.settings import FailurePolicy, Settings
 from proxy.topology import Role
 
 
-def ops_routes(config: ProxyConfig, pool: Pool, registry: CollectorRegistry, drain: Drain) -> APIRouter:
+def ops_routes(
+    settings: Settings,
+    pool: Pool,
+    admission: Admission,
+    follower: ConfigFollower | None,
+    registry: CollectorRegistry,
+) -> APIRouter:
     """The routes over the live state."""
     router = APIRouter()
 
@@ -21,7 +29,9 @@ def ops_routes(config: ProxyConfig, pool: Pool, registry: CollectorRegistry, dra
 
     @router.get("/ready", response_model=None)
     async def ready() -> Response:
-        state = readiness(config, pool, draining=drain.closed)
+        state = readiness(settings, pool, draining=admission.closed)
+        if follower is not None:
+            state["configuration"] = follower.problem or "as in the file"
         return JSONResponse(state, 200 if state["ready"] else 503)
 
     @router.get("/metrics", response_model=None)
@@ -31,12 +41,13 @@ def ops_routes(config: ProxyConfig, pool: Pool, registry: CollectorRegistry, dra
     return router
 
 
-def readiness(config: ProxyConfig, pool: Pool, *, draining: bool) -> dict[str, object]:
+def readiness(settings: Settings, pool: Pool, *, draining: bool) -> dict[str, object]:
     """Which ways of serving work now, and why not. Ready means: an ordinary request would be answered."""
-    with_pd = config.topology.connector is not None
-    pd = with_pd and bool(pool.healthy(Role.PREFILL)) and bool(pool.healthy(Role.DECODE))
-    may_fall_back = not with_pd or config.settings.failure_policy is FailurePolicy.AGGREGATE
-    aggregated = may_fall_back and bool(pool.healthy(Role.AGGREGATED, Role.DECODE))
+    now = time.monotonic()
+    with_pd = pool.connector is not None
+    pd = with_pd and pool.has_pair()
+    may_fall_back = not with_pd or settings.failure_policy is FailurePolicy.AGGREGATE
+    aggregated = may_fall_back and bool(pool.candidates(Role.AGGREGATED, Role.DECODE))
     return {
         "ready": (pd or aggregated) and not draining,
         "draining": draining,
@@ -47,8 +58,10 @@ def readiness(config: ProxyConfig, pool: Pool, *, draining: bool) -> dict[str, o
                 "role": member.instance.role,
                 "url": member.instance.url,
                 "healthy": member.healthy,
+                "draining": member.draining,
+                "breaker": member.breaker.state(now),
                 "in_flight": member.in_flight,
-                "reason": member.reason,
+                "reason": member.reason or member.breaker.reason,
             }
             for member in pool.members
         ],

@@ -8,18 +8,20 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from proxy.admission import Admission
 from proxy.api.body import read_body
 from proxy.api.failures import failure_response
 from proxy.api.finish import Finish
 from proxy.completion import Bypass, without_kv_params
 from proxy.disconnect import unless_gone
 from proxy.engine import EngineClient
-from proxy.errors import EngineFailure, NoInstance, NotForClients, ProxyError
+from proxy.errors import EngineFailure, EngineUnreachable, NoInstance, NotForClients, ProxyError
+from proxy.evidence import Evidence
 from proxy.headers import RawHeaders, from_engine, request_id, to_engine_unchanged, value_of
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.record import Endpoint, Record, ServedBy
-from proxy.selection import least_in_flight
+from proxy.selection import load
 from proxy.settings import Leg
 from proxy.streaming import Passage
 from proxy.topology import Role
@@ -35,21 +37,26 @@ _OPERATING = re.compile(
 )
 
 
-def passthrough_routes(pool: Pool, client: EngineClient, limits: Leg, metrics: Metrics, *, with_pd: bool) -> APIRouter:
-    """The route that matches whatever no other does; ``with_pd``: prefill and decode are configured."""
+def passthrough_routes(
+    pool: Pool, client: EngineClient, limits: Leg, admission: Admission, metrics: Metrics
+) -> APIRouter:
+    """The route that matches whatever no other does."""
     router = APIRouter()
 
     async def pass_on(request: Request) -> Response:
         headers = request.scope["headers"]
         identity = request_id(value_of(headers, b"x-request-id"), uuid.uuid4().hex)
         record = Record(identity, Endpoint.OTHER)
-        if with_pd and request.method == "POST":
+        if pool.connector is not None and request.method == "POST":
             record.bypass = Bypass.ROUTE
-        finish = Finish(record, metrics)
+        finish = Finish(record, metrics, admission)
         try:
             body = await _checked_body(request)
+            await finish.enter(request.receive)
             passed = to_engine_unchanged(headers, identity.internal)
-            return await unless_gone(_open(request, passed, body, pool, client, limits, finish), request.receive)
+            return await unless_gone(
+                _open(request, passed, body, pool, client, limits, metrics, finish), request.receive
+            )
         except ProxyError as error:
             finish(error.status, error)
             return failure_response(error, record.headers())
@@ -73,26 +80,28 @@ async def _open(
     pool: Pool,
     client: EngineClient,
     limits: Leg,
+    metrics: Metrics,
     finish: Finish,
 ) -> Response:
-    """One engine's answer; a question that changes nothing goes to the next engine when one fails."""
-    failure: ProxyError = NoInstance("No healthy instance.")
-    for member in _candidates(pool, several=request.method in {"GET", "HEAD", "OPTIONS"}):
+    """One engine's answer. The next engine is asked when one fails and nothing was sent, or nothing can be changed."""
+    reads_only = request.method in {"GET", "HEAD", "OPTIONS"}
+    failure: ProxyError = NoInstance("No instance serves now.")
+    for member in _candidates(pool, any_role=reads_only):
         try:
-            return await _ask(request, headers, body, member, pool, client, limits, finish)
+            return await _ask(request, headers, body, member, pool, client, limits, metrics, finish)
         except EngineFailure as exc:
-            finish.failed(exc)
+            if not reads_only and not isinstance(exc, EngineUnreachable):
+                raise
             failure = exc
     raise failure
 
 
-def _candidates(pool: Pool, *, several: bool) -> list[Member]:
-    members = [member for role in _ROLES for member in pool.healthy(role)]
-    if several or not members:
-        return members
-    same_role = [member for member in members if member.instance.role is members[0].instance.role]
-    chosen = least_in_flight(same_role)
-    return [chosen] if chosen else []
+def _candidates(pool: Pool, *, any_role: bool) -> list[Member]:
+    """In the order in which they are asked."""
+    by_role = [sorted(pool.candidates(role), key=load) for role in _ROLES]
+    if any_role:
+        return [member for members in by_role for member in members]
+    return next((members for members in by_role if members), [])
 
 
 async def _ask(
@@ -103,16 +112,28 @@ async def _ask(
     pool: Pool,
     client: EngineClient,
     limits: Leg,
+    metrics: Metrics,
     finish: Finish,
 ) -> Response:
     query = request.scope["query_string"].decode("latin-1")
     target = request.scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
     record = finish.record
     record.decode = member.instance.name
+    evidence = Evidence(member, metrics)
     async with AsyncExitStack() as resources:
         resources.enter_context(pool.using(member))
-        upstream = await client.open(member.instance, request.method, target, headers, body or None, limits)
+        try:
+            upstream = await client.open(member.instance, request.method, target, headers, body or None, limits)
+        except EngineFailure as failure:
+            evidence.settle(failure)
+            raise
         resources.push_async_callback(upstream.aclose)
         record.path = ServedBy.AGGREGATED
         told = [*from_engine(upstream.headers), *record.headers()]
-        return Passage(upstream, told, resources.pop_all(), finish.after_start)
+
+        def at_end(status: int, error: ProxyError | None) -> None:
+            if error is not None:  # that a route of any kind was answered proves nothing
+                evidence.settle(error)
+            finish.after_start(status, error)
+
+        return Passage(upstream, told, resources.pop_all(), at_end)

@@ -21,7 +21,6 @@ class HealthMonitor:
         self._client = client
         self._interval = interval
         self._timeout = timeout
-        self._misses = {member.instance.name: 0 for member in pool.members}
 
     async def run(self) -> None:
         """Probe in every interval until cancelled."""
@@ -35,18 +34,19 @@ class HealthMonitor:
     async def check(self) -> None:
         """Probe every instance once."""
         async with asyncio.TaskGroup() as tasks:
-            for member in self._pool.members:
+            for member in self._pool.members:  # as they are now: the topology may change
                 tasks.create_task(self._check(member), name=f"probe {member.instance.name}")
 
     async def _check(self, member: Member) -> None:
-        name = member.instance.name
-        finding = await probe(self._client, member.instance, self._timeout)
-        self._misses[name] = self._misses[name] + 1 if finding is Finding.SILENT else 0
-        healthy = is_healthy(finding, self._misses[name], was=member.healthy)
+        instance = member.instance
+        finding = await probe(self._client, instance, self._timeout)
+        member.misses = member.misses + 1 if finding is Finding.SILENT else 0
+        healthy = is_healthy(finding, member.misses, was=member.healthy)
         if healthy and not member.healthy:
-            logger.info("%s is healthy", name)
+            logger.info("%s is healthy", instance.name)
+            self._pool.forgive(member)
         elif member.healthy and not healthy:
-            logger.warning("%s is not healthy: %s", name, finding)
+            logger.warning("%s is not healthy: %s", instance.name, finding)
         member.healthy = healthy
         member.reason = "" if healthy else finding
 

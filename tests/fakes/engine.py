@@ -38,6 +38,8 @@ class Fault:
     """Answer this at once, with ``body`` and ``headers``."""
     body: bytes = b'{"error":{"message":"scripted","type":"Scripted","param":null,"code":500}}'
     headers: dict[str, str] = field(default_factory=dict)
+    drop: bool = False
+    """Close the connection without an answer."""
     hang: bool = False
     """Never answer."""
     cut_after: int | None = None
@@ -87,6 +89,8 @@ class FakeEngine:
         self.died = asyncio.Event()
         """Set when parameters came that kill a real engine."""
         self.running = 0
+        self.kv_fails = False
+        """No KV cache that is handed over to this instance arrives."""
         self._side_channel_port = side_channel_port
         self._changed = asyncio.Condition()
         self._wire = WireServer(self._answer, host, port)
@@ -153,6 +157,8 @@ class FakeEngine:
         """No route of vLLM: answers the request's body in pieces, with the headers and in the way of the next fault."""
         self.echoed.append(seen)
         fault = self.faults.popleft() if self.faults else Fault()
+        if fault.drop:
+            raise Cut
         await reply.start({"content-type": seen.header("content-type") or "text/plain", **fault.headers})
         for start in range(0, len(seen.body), fault.piece or 65536):
             if fault.cut_after is not None and start >= fault.cut_after:
@@ -172,6 +178,8 @@ class FakeEngine:
             self.running -= 1
 
     async def _complete(self, seen: Seen, reply: Reply, fault: Fault) -> None:
+        if fault.drop:
+            raise Cut
         if fault.hang:
             await asyncio.Event().wait()
         if fault.status is not None:
@@ -183,7 +191,9 @@ class FakeEngine:
         except Refused as refused:
             await reply.whole(refused.status, refused.body)
             return
-        choices = completions.choices_of(body, chat, fault.ending)
+        remote = (body.get("kv_transfer_params") or {}).get("do_remote_prefill")
+        ending = Ending("error") if self.kv_fails and remote else fault.ending
+        choices = completions.choices_of(body, chat, ending)
         kv = self._transfer(body, chat, seen, fault, choices)
         answer = answers.answer_id(chat, seen.header("x-request-id"))
         if body.get("stream"):

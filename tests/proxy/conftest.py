@@ -1,10 +1,12 @@
 """A proxy on a real socket in front of fake engines."""
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 import httpx
@@ -14,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.app import create_app
 from proxy.cli import listen
-from proxy.config import ProxyConfig
+from proxy.config import ProxyConfig, dump
 from proxy.settings import FailurePolicy, Settings, Timeouts
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 from tests.fakes.engine import FakeEngine
@@ -28,6 +30,9 @@ class Duet:
     decode: FakeEngine
     client: httpx.AsyncClient
     url: str
+    config: ProxyConfig
+    file: Path | None = None
+    """Of the configuration, when the proxy follows it."""
 
     async def metric(self, name: str, **labels: str) -> float:
         """A sample's value; 0 when there is none."""
@@ -36,6 +41,20 @@ class Duet:
         return sum(
             sample.value for sample in samples if sample.name == name and labels.items() <= sample.labels.items()
         )
+
+    async def reconfigure(self, change: Callable[[ProxyConfig], ProxyConfig]) -> None:
+        """Change the file that the proxy follows, and wait until it has."""
+        assert self.file is not None
+        self.config = change(self.config)
+        new = self.file.with_suffix(".new")
+        new.write_text(dump(self.config))
+        os.replace(new, self.file)
+        instances = {i.name: i.name in self.config.draining for i in self.config.topology.instances}
+
+        async def draining() -> dict[str, bool]:
+            return {i["name"]: i["draining"] for i in (await self.ready())["instances"]}
+
+        await eventually(draining, instances)
 
     async def ready(self) -> dict:
         """What ``/ready`` says."""
@@ -74,11 +93,12 @@ class StartDuet(Protocol):
         timeouts: Timeouts | None = None,
         probe_interval: float = 60.0,
         settings: Settings | None = None,
+        follow: bool = False,
     ) -> Duet: ...
 
 
 @pytest.fixture
-async def start() -> AsyncIterator[StartDuet]:
+async def start(tmp_path: Path) -> AsyncIterator[StartDuet]:
     """Starts a proxy; the test's end stops it."""
     async with AsyncExitStack() as stack:
 
@@ -89,6 +109,7 @@ async def start() -> AsyncIterator[StartDuet]:
             timeouts: Timeouts | None = None,
             probe_interval: float = 60.0,
             settings: Settings | None = None,
+            follow: bool = False,
         ) -> Duet:
             chosen = [FakeEngine("prefill"), FakeEngine("decode")] if engines is None else engines
             for engine in chosen:
@@ -102,10 +123,13 @@ async def start() -> AsyncIterator[StartDuet]:
                     probe_interval=probe_interval,
                 ),
             )
-            url = await _serve(stack, config)
+            file = tmp_path / "proxy.json" if follow else None
+            if file is not None:
+                file.write_text(dump(config))
+            url = await _serve(stack, config, file)
             client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=20, trust_env=False))
             first, last = (chosen[0], chosen[-1]) if chosen else (FakeEngine(), FakeEngine())
-            return Duet(first, last, client, url)
+            return Duet(first, last, client, url, config, file)
 
         yield begin
 
@@ -126,10 +150,10 @@ def topology_of(engines: list[FakeEngine]) -> Topology:
     return Topology(instances, ConnectorKind.NIXL_PULL if pairs else None)
 
 
-async def _serve(stack: AsyncExitStack, config: ProxyConfig) -> str:
+async def _serve(stack: AsyncExitStack, config: ProxyConfig, file: Path | None) -> str:
     listener = stack.enter_context(listen("127.0.0.1", 0))
     options = uvicorn.Config(
-        create_app(config),
+        create_app(config, file),
         log_config=None,
         access_log=False,
         ws="none",

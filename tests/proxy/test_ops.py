@@ -38,6 +38,8 @@ async def test_ready_names_the_modes_and_every_instance(duet):
         "role": "prefill",
         "url": duet.prefill.url,
         "healthy": True,
+        "draining": False,
+        "breaker": "closed",
         "in_flight": 0,
         "reason": "",
     }

@@ -73,13 +73,23 @@ async def test_an_answer_that_breaks_off_does_not_look_complete(duet):
     await duet.idle()
 
 
-async def test_a_question_goes_to_the_next_engine_when_one_is_gone_and_work_does_not(start):
+async def test_what_was_not_sent_goes_to_the_next_engine(start):
     engines = [FakeEngine("prefill"), FakeEngine("decode"), FakeEngine("decode")]
     duet = await start(engines=engines)
     await engines[1].stop()
+    assert (await duet.client.post("/echo", content=b"x")).headers["x-duet-decode"] == "decode-1"
     assert (await duet.client.get("/v1/models")).headers["x-duet-decode"] == "decode-1"
-    statuses = {(await duet.client.post("/echo", content=b"x")).status_code for _ in range(2)}
-    assert statuses == {200, 502}
+    assert await duet.metric("duet_upstream_failures_total", instance="decode-0") == 1
+
+
+async def test_work_that_may_have_been_done_is_not_sent_to_another_engine_and_a_question_is(start):
+    engines = [FakeEngine("prefill"), FakeEngine("decode"), FakeEngine("decode")]
+    duet = await start(engines=engines)
+    for engine in engines[1:]:
+        engine.faults.extend([Fault(drop=True)] * 4)
+    assert (await duet.client.post("/echo", content=b"x")).status_code == 502
+    assert sum(bool(engine.echoed) for engine in engines) == 1
+    assert (await duet.client.get("/echo")).headers["x-duet-decode"] == "prefill-0"
 
 
 async def test_without_any_engine_it_is_unavailable(start):

@@ -1,19 +1,24 @@
 """Which instance is next."""
 
+from proxy.config import ProxyConfig
 from proxy.pool import Pool
 from proxy.selection import least_in_flight
 from proxy.topology import Instance, Role, Topology
 
 
 def pool_of(count: int) -> Pool:
-    pool = Pool(Topology(tuple(Instance(f"decode-{i}", Role.DECODE, f"http://127.0.0.1:{i}") for i in range(count))))
+    pool = Pool(
+        ProxyConfig(
+            Topology(tuple(Instance(f"decode-{i}", Role.DECODE, f"http://127.0.0.1:{i}") for i in range(count)))
+        )
+    )
     for member in pool.members:
         member.healthy = True
     return pool
 
 
 def take(pool: Pool) -> str:
-    member = least_in_flight(pool.healthy(Role.DECODE))
+    member = least_in_flight(pool.usable(Role.DECODE))
     with pool.using(member):
         return member.instance.name
 

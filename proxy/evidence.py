@@ -1,0 +1,49 @@
+"""What one request shows about the instance that serves it, and about the pair that handed its KV over.
+
+A connection that is refused, breaks or stays silent is the instance's fault. An error that decode answers to KV that
+was handed over is the pair's: alone, both may be well. A client that leaves or is told that it is wrong is evidence of
+nothing.
+"""
+
+import logging
+import time
+
+from proxy.breaker import Breaker
+from proxy.errors import EngineError, EngineFailure, ProxyError
+from proxy.metrics import Metrics
+from proxy.pool import Member
+
+logger = logging.getLogger(__name__)
+
+
+class Evidence:
+    """Of one request to one instance; ``pair`` is that of prefill and this decode instance, if KV was handed over."""
+
+    def __init__(self, member: Member, metrics: Metrics, pair: Breaker | None = None) -> None:
+        self._member = member
+        self._pair = pair
+        self._metrics = metrics
+
+    def begun(self) -> None:
+        """The answer has begun, and well."""
+        self._member.breaker.speaks()
+        if self._pair is not None:
+            self._pair.speaks()
+
+    def settle(self, error: ProxyError | None) -> None:
+        """The answer is complete, or ended by this."""
+        if error is None:
+            self._member.breaker.succeed()
+            if self._pair is not None:
+                self._pair.succeed()
+        elif isinstance(error, EngineFailure):
+            self._blame(error)
+
+    def _blame(self, failure: EngineFailure) -> None:
+        self._metrics.failed(failure)
+        breaker = self._member.breaker
+        if self._pair is not None and isinstance(failure, EngineError):
+            breaker = self._pair
+        if breaker.fail(time.monotonic(), str(failure), answers=failure.answers, at_once=failure.at_once):
+            what = "the pair" if breaker is self._pair else "the instance"
+            logger.warning("%s gets no requests for now: %s", what, failure)
