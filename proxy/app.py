@@ -1,6 +1,7 @@
 """Composition root: a configuration becomes an ASGI application."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from proxy.dispatch import Dispatcher
 from proxy.engine import EngineClient
 from proxy.follow import ConfigFollower
 from proxy.health.monitor import HealthMonitor
+from proxy.keys import Keyring, engine_key
 from proxy.metrics import Metrics
 from proxy.pool import Pool
 
@@ -29,14 +31,15 @@ def create_app(config: ProxyConfig, path: Path | None = None, admission: Admissi
     """The proxy. It probes the instances once before it takes requests, and then in every interval.
 
     ``path`` is the file of the configuration, if the proxy shall follow it. Whoever passes ``admission`` can close it:
-    then no new work is taken.
+    then no new work is taken. Raises
+    :class:`proxy.config.ConfigError` when the environment lacks the engines' key.
     """
     registry = CollectorRegistry()
     settings = config.settings
     pool = Pool(config)
     admission = admission or Admission(settings.admission)
     metrics = Metrics(registry, pool)
-    client = EngineClient()
+    client = EngineClient(engine_key(settings, os.environ))
     monitor = HealthMonitor(pool, client, interval=settings.probe_interval, timeout=_PROBE_TIMEOUT)
 
     follower = None if path is None else ConfigFollower(path, config, pool, monitor)
@@ -63,5 +66,7 @@ def create_app(config: ProxyConfig, path: Path | None = None, admission: Admissi
         passthrough_routes(pool, client, settings.timeouts.decode, admission, metrics)
     )  # the last: it matches everything
     add_failure_handlers(app)
-    app.add_middleware(Gate, admission=admission, metrics=metrics)
+    keyring = Keyring(settings.client_keys) if settings.client_keys else None
+    hides_keys = keyring is not None or settings.engine_key_env is not None
+    app.add_middleware(Gate, keyring=keyring, hides_keys=hides_keys, admission=admission, metrics=metrics)
     return app

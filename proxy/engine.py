@@ -63,8 +63,10 @@ class Upstream:
 class EngineClient:
     """Connections to all instances."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: str | None = None) -> None:
+        """``key`` is sent with every request."""
         self._client = Client()
+        self._own_headers: RawHeaders = [] if key is None else [(b"authorization", b"Bearer " + key.encode())]
 
     async def open(
         self, instance: Instance, method: str, path: str, headers: RawHeaders, body: bytes | None, limits: Leg
@@ -79,7 +81,7 @@ class EngineClient:
                 instance.url,
                 method,
                 path,
-                headers,
+                [*headers, *self._own_headers],
                 body,
                 connect=limits.connect,
                 first_byte=limits.first_byte,

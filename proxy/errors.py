@@ -5,6 +5,7 @@
     ProxyError
     ├── BadRequest              400  the client's fault
     │   ├── PolicyNotAllowed    400
+    │   ├── Unauthorized        401
     │   ├── BodyTooLarge        413
     │   └── NotForClients       403
     ├── ClientGone              499  nobody's fault; nobody reads the answer
@@ -49,6 +50,13 @@ class BadRequest(ProxyError):
 
 class PolicyNotAllowed(BadRequest):
     """The client asks for a failure policy that the deployment does not let it choose."""
+
+
+class Unauthorized(BadRequest):
+    """No key, or one that nobody has."""
+
+    status = 401
+    type = "AuthenticationError"
 
 
 class BodyTooLarge(BadRequest):

@@ -10,6 +10,7 @@ from proxy.admission import Admission
 from proxy.api.body import read_body
 from proxy.api.failures import failure_response
 from proxy.api.finish import Finish
+from proxy.api.gate import client_of
 from proxy.client_policy import HEADER, policy_of
 from proxy.completion import parse
 from proxy.disconnect import unless_gone
@@ -47,7 +48,9 @@ async def _complete(
     metrics: Metrics,
 ) -> Response:
     client_headers = request.scope["headers"]
-    record = Record(request_id(value_of(client_headers, b"x-request-id"), uuid.uuid4().hex), endpoint)
+    record = Record(
+        request_id(value_of(client_headers, b"x-request-id"), uuid.uuid4().hex), endpoint, client_of(request.scope)
+    )
     finish = Finish(record, metrics, admission)
     try:
         policy = policy_of(value_of(client_headers, HEADER), settings)

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from proxy.errors import EngineError, EngineRejection, ProxyError, error_body
+from proxy.errors import EngineError, EngineRejection, ProxyError, Unauthorized, error_body
 from proxy.headers import RawHeaders
 
 
@@ -20,6 +20,8 @@ def failure_response(error: ProxyError, headers: RawHeaders) -> Response:
     response = _response(str(error), error.type, error.status)
     if error.retry_after is not None:
         response.headers["retry-after"] = str(error.retry_after)
+    if isinstance(error, Unauthorized):
+        response.headers["www-authenticate"] = "Bearer"
     if error.closes:
         response.headers["connection"] = "close"
     response.raw_headers += headers

@@ -4,9 +4,11 @@ import time
 
 from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from proxy.admission import Admission
+from proxy.api.gate import client_of
 from proxy.follow import ConfigFollower
 from proxy.pool import Pool
 from proxy.settings import FailurePolicy, Settings
@@ -28,11 +30,14 @@ def ops_routes(
         return Response()
 
     @router.get("/ready", response_model=None)
-    async def ready() -> Response:
+    async def ready(request: Request) -> Response:
         state = readiness(settings, pool, draining=admission.closed)
         if follower is not None:
             state["configuration"] = follower.problem or "as in the file"
-        return JSONResponse(state, 200 if state["ready"] else 503)
+        status = 200 if state["ready"] else 503
+        if settings.client_keys and client_of(request.scope) is None:
+            return JSONResponse({"ready": state["ready"], "draining": state["draining"]}, status)
+        return JSONResponse(state, status)
 
     @router.get("/metrics", response_model=None)
     async def metrics() -> Response:

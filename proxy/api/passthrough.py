@@ -12,6 +12,7 @@ from proxy.admission import Admission
 from proxy.api.body import read_body
 from proxy.api.failures import failure_response
 from proxy.api.finish import Finish
+from proxy.api.gate import client_of
 from proxy.completion import Bypass, without_kv_params
 from proxy.disconnect import unless_gone
 from proxy.engine import EngineClient
@@ -46,7 +47,7 @@ def passthrough_routes(
     async def pass_on(request: Request) -> Response:
         headers = request.scope["headers"]
         identity = request_id(value_of(headers, b"x-request-id"), uuid.uuid4().hex)
-        record = Record(identity, Endpoint.OTHER)
+        record = Record(identity, Endpoint.OTHER, client_of(request.scope))
         if pool.connector is not None and request.method == "POST":
             record.bypass = Bypass.ROUTE
         finish = Finish(record, metrics, admission)

@@ -46,7 +46,7 @@ async def test_the_program_serves_until_it_is_told_to_stop(tmp_path):
         assert "server" not in answer.headers
         program.signal(signal.SIGTERM)
         assert await program.end() == 0
-    assert "endpoint=completions status=200 path=pd" in program.log
+    assert "endpoint=completions client=- status=200 path=pd" in program.log
     assert "Traceback" not in program.log
 
 
