@@ -63,7 +63,7 @@ def create_app(config: ProxyConfig, path: Path | None = None, admission: Admissi
     app.include_router(completion_routes(dispatcher, settings, admission, metrics))
     app.include_router(ops_routes(settings, pool, admission, follower, registry))
     app.include_router(
-        passthrough_routes(pool, client, settings.timeouts.decode, admission, metrics)
+        passthrough_routes(pool, client, settings, admission, metrics)
     )  # the last: it matches everything
     add_failure_handlers(app)
     keyring = Keyring(settings.client_keys) if settings.client_keys else None

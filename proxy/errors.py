@@ -39,6 +39,8 @@ class ProxyError(Exception):
     """Seconds for the Retry-After header."""
     closes: ClassVar[bool] = False
     """Whether the connection is closed after the answer."""
+    unread: ClassVar[bool] = False
+    """Whether more of the request's body may come."""
 
 
 class BadRequest(ProxyError):
@@ -63,6 +65,7 @@ class BodyTooLarge(BadRequest):
     """The request's body is over the limit."""
 
     status = 413
+    unread = True
 
 
 class NotForClients(BadRequest):

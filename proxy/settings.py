@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ByteSize, ConfigDict, Field
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+Bytes = Annotated[ByteSize, Field(ge=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 STRICT = ConfigDict(extra="forbid", strict=True)
+_BODY_LIMIT = ByteSize(64 * 1024 * 1024)
 
 
 class FailurePolicy(StrEnum):
@@ -134,6 +136,8 @@ class Settings:
     """Between two health probes of an instance."""
     drain: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
     """Seconds that running requests get to finish after a signal to stop."""
+    body_limit: Bytes = _BODY_LIMIT
+    """Of a request's body; in a profile also with a unit, e.g. ``64MiB``."""
     client_keys: Annotated[tuple[ClientKey, ...], AfterValidator(_distinct)] = ()
     """Who may use the proxy; without any, everybody. With them no key of a client reaches an engine."""
     engine_key_env: Annotated[str, Field(min_length=1)] | None = None

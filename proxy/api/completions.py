@@ -54,7 +54,7 @@ async def _complete(
     finish = Finish(record, metrics, admission)
     try:
         policy = policy_of(value_of(client_headers, HEADER), settings)
-        completion = parse(await read_body(request), chat=endpoint is Endpoint.CHAT)
+        completion = parse(await read_body(request, settings.body_limit), chat=endpoint is Endpoint.CHAT)
         await finish.enter(request.receive)
         call = Call(request.url.path, to_engine(client_headers, record.id.internal), completion, record, policy)
         answer = await unless_gone(dispatcher.answer(call), request.receive)

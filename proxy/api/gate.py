@@ -72,7 +72,7 @@ class Gate:
         endpoint = _ENDPOINTS.get(scope["path"], Endpoint.OTHER)
         record = Record(request_id(given, uuid.uuid4().hex), endpoint, client_of(scope))
         Finish(record, self._metrics, self._admission)(error.status, error)
-        await failure_response(error, record.headers())(scope, receive, send)
+        await failure_response(error, record.headers(), unread=True)(scope, receive, send)
 
 
 def _is_preflight(method: str, headers: RawHeaders) -> bool:

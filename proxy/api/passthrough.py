@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from proxy.admission import Admission
-from proxy.api.body import read_body
+from proxy.api.body import SMALL, Body
 from proxy.api.failures import failure_response
 from proxy.api.finish import Finish
 from proxy.api.gate import client_of
@@ -23,9 +23,10 @@ from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.record import Endpoint, Record, ServedBy
 from proxy.selection import load
-from proxy.settings import Leg
+from proxy.settings import Leg, Settings
 from proxy.streaming import Passage
 from proxy.topology import Role
+from proxy.upload import Upload
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 # Those that answer clients come first.
@@ -39,7 +40,7 @@ _OPERATING = re.compile(
 
 
 def passthrough_routes(
-    pool: Pool, client: EngineClient, limits: Leg, admission: Admission, metrics: Metrics
+    pool: Pool, client: EngineClient, settings: Settings, admission: Admission, metrics: Metrics
 ) -> APIRouter:
     """The route that matches whatever no other does."""
     router = APIRouter()
@@ -52,11 +53,17 @@ def passthrough_routes(
             record.bypass = Bypass.ROUTE
         finish = Finish(record, metrics, admission)
         try:
-            body = await _checked_body(request)
-            await finish.enter(request.receive)
+            if _OPERATING.match(request.scope["path"]):
+                raise NotForClients(
+                    f"{request.method} {request.scope['path']} operates an engine: ask the engine itself."
+                )
+            incoming = Body(request, settings.body_limit)
+            body = await _to_send(request, incoming)
+            await finish.enter(incoming.receive)
             passed = to_engine_unchanged(headers, identity.internal)
+            limits = settings.timeouts.decode
             return await unless_gone(
-                _open(request, passed, body, pool, client, limits, metrics, finish), request.receive
+                _open(request, passed, body, pool, client, limits, metrics, finish), incoming.receive
             )
         except ProxyError as error:
             finish(error.status, error)
@@ -66,18 +73,25 @@ def passthrough_routes(
     return router
 
 
-async def _checked_body(request: Request) -> bytes:
-    if _OPERATING.match(request.scope["path"]):
-        raise NotForClients(f"{request.method} {request.scope['path']} operates an engine: ask the engine itself.")
-    body = await read_body(request)
-    is_json = "json" in (value_of(request.scope["headers"], b"content-type") or "").lower()
-    return without_kv_params(body) if is_json else body
+async def _to_send(request: Request, body: Body) -> bytes | Upload | None:
+    """JSON is looked into, and what may be sent twice is kept; of all else there is never more than a piece here."""
+    if body.is_empty:
+        return None
+    if "json" in (value_of(request.scope["headers"], b"content-type") or "").lower():
+        return without_kv_params(await body.whole())
+    if _reads_only(request) or (body.length is not None and body.length <= SMALL):
+        return await body.whole()
+    return body.upload()
+
+
+def _reads_only(request: Request) -> bool:
+    return request.method in {"GET", "HEAD", "OPTIONS"}
 
 
 async def _open(
     request: Request,
     headers: RawHeaders,
-    body: bytes,
+    body: bytes | Upload | None,
     pool: Pool,
     client: EngineClient,
     limits: Leg,
@@ -85,7 +99,7 @@ async def _open(
     finish: Finish,
 ) -> Response:
     """One engine's answer. The next engine is asked when one fails and nothing was sent, or nothing can be changed."""
-    reads_only = request.method in {"GET", "HEAD", "OPTIONS"}
+    reads_only = _reads_only(request)
     failure: ProxyError = NoInstance("No instance serves now.")
     for member in _candidates(pool, any_role=reads_only):
         try:
@@ -108,7 +122,7 @@ def _candidates(pool: Pool, *, any_role: bool) -> list[Member]:
 async def _ask(
     request: Request,
     headers: RawHeaders,
-    body: bytes,
+    body: bytes | Upload | None,
     member: Member,
     pool: Pool,
     client: EngineClient,
@@ -124,7 +138,7 @@ async def _ask(
     async with AsyncExitStack() as resources:
         resources.enter_context(pool.using(member))
         try:
-            upstream = await client.open(member.instance, request.method, target, headers, body or None, limits)
+            upstream = await client.open(member.instance, request.method, target, headers, body, limits)
         except EngineFailure as failure:
             evidence.settle(failure)
             raise
