@@ -1,19 +1,15 @@
-"""Decision: what an engine's answer of status 200 really says.
+"""Decision: what an engine's answer of status 200 really says, whatever the API.
 
-An engine that shuts down answers 200 with the finish reason "abort", or with a stream that ends before it has said
-anything. An engine that cannot load the handed-over KV answers 200 and then an error as the first event of the stream;
-in a chat, after the event that only names the role.
+An engine that shuts down answers 200 and gives the request up; one that cannot load the handed-over KV answers 200 and
+fails in the stream. Each API says so in its own words: its :class:`Dialect` knows them (see ``proxy/dialects``).
 """
 
 import json
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from proxy.completion import JsonObject
-
-DONE = b"[DONE]"
-"""The data of the last event of every complete stream."""
-_EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+from proxy.events import Event, events
 
 
 class Verdict(StrEnum):
@@ -32,7 +28,43 @@ class Judgement(NamedTuple):
     body: bytes = b""
 
 
-_GOOD = Judgement(Verdict.GOOD)
+GOOD = Judgement(Verdict.GOOD)
+ABORTED = Judgement(Verdict.ABORTED)
+
+
+class Dialect(Protocol):
+    """How one API says what became of a request."""
+
+    fails_by_breaking_off: bool
+    """Whether an engine that fails before the first token just breaks the stream off, after events that say nothing."""
+
+    def judge(self, body: bytes) -> Judgement:
+        """Judge an answer that is not streamed."""
+        ...
+
+    def opening(self, event: Event) -> Judgement | None:
+        """Judge the first event of a stream that says something; ``None`` for one that says nothing."""
+        ...
+
+    def suspects(self, chunk: bytes) -> bool:
+        """Whether an event in these bytes may be other than good. Asked for every chunk: it has to be cheap."""
+        ...
+
+    def later(self, event: Event) -> Judgement:
+        """Judge an event after the first that said something."""
+        ...
+
+    def completes(self, event: Event) -> bool:
+        """Whether a stream that ends with this event is complete."""
+        ...
+
+    def error_body(self, message: str, kind: str, code: int) -> bytes:
+        """An error as the API's clients read it."""
+        ...
+
+    def error_event(self, message: str, kind: str, code: int, last: bytes) -> bytes:
+        """An event on which the API's clients raise, after these last events."""
+        ...
 
 
 def json_object(body: bytes) -> JsonObject:
@@ -44,53 +76,17 @@ def json_object(body: bytes) -> JsonObject:
     return document if isinstance(document, dict) else {}
 
 
-def judge(body: bytes) -> Judgement:
-    """Judge one JSON answer: a whole body, or the data of one event."""
-    if body == DONE:
-        return Judgement(Verdict.ABORTED)
-    if b'"abort"' not in body and b'"error"' not in body:
-        return _GOOD  # spares nearly all answers the parsing
-    document = json_object(body)
-    error = document.get("error")
-    if isinstance(error, dict):
-        code = error.get("code")
-        status = code if isinstance(code, int) and 400 <= code <= 599 else 502
-        return Judgement(Verdict.ERROR, status, json.dumps({"error": error}).encode())
-    choices = document.get("choices")
-    if isinstance(choices, list) and any(_aborted(choice) for choice in choices):
-        return Judgement(Verdict.ABORTED)
-    return _GOOD
+def first_statement(head: bytes, dialect: Dialect) -> Judgement | None:
+    """What the first complete event says that says something; ``None`` when more of the stream is needed."""
+    return next((found for event in events(head) if event.data and (found := dialect.opening(event))), None)
 
 
-def first_statement(head: bytes) -> bytes | None:
-    """The data of the first complete event that says something; ``None`` when more of the stream is needed."""
-    text = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    *events, _ = text.split(b"\n\n")
-    for event in events:
-        lines = [line[5:].removeprefix(b" ") for line in event.split(b"\n") if line.startswith(b"data:")]
-        data = b"\n".join(lines)
-        if data and not _says_nothing(data):
-            return data
-    return None
-
-
-def at_event_end(tail: bytes) -> bool:
-    """Whether another event may be written after these last bytes of a stream."""
-    return not tail or tail.endswith(_EVENT_ENDS)
-
-
-def _says_nothing(data: bytes) -> bool:
-    """Whether an event has neither text nor an end: the role of a chat, or usage alone."""
-    choices = json_object(data).get("choices")
-    return isinstance(choices, list) and all(_only_role(choice) for choice in choices)
-
-
-def _only_role(choice: object) -> bool:
-    if not isinstance(choice, dict) or choice.get("finish_reason") is not None:
-        return False
-    delta = choice.get("delta")
-    return isinstance(delta, dict) and "role" in delta and not any(v for k, v in delta.items() if k != "role")
-
-
-def _aborted(choice: object) -> bool:
-    return isinstance(choice, dict) and choice.get("finish_reason") == "abort"
+def good_part(chunk: bytes, dialect: Dialect) -> tuple[bytes, Judgement]:
+    """The events before the one in which the engine gave up, or up to the one that tells the client of an error."""
+    for event in events(chunk):
+        judgement = dialect.later(event)
+        if judgement.verdict is Verdict.ABORTED:
+            return chunk[: event.start], judgement
+        if judgement.verdict is Verdict.ERROR:
+            return chunk[: event.end], judgement
+    return chunk, GOOD

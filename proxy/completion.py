@@ -8,24 +8,42 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 
+from proxy.endpoint import Endpoint
 from proxy.errors import BadRequest
 
 JsonObject = dict[str, object]
 
 KV_KEY = "kv_transfer_params"
 
-# What asks more than one token, or the prompt's log-probabilities, of an engine that shall compute KV only.
+# What is refused with one token, or of no use to an engine that shall compute KV only. What the prompt may be made
+# from stays: tools, the choice among them, response formats, templates.
 _NOT_FOR_PREFILL = {
+    "background",
     "best_of",
     "echo",
+    "enable_response_messages",
+    "include",
+    "logprob_token_ids",
     "logprobs",
     "min_tokens",
     "n",
     "prompt_logprobs",
+    "return_prompt_text",
+    "return_token_ids",
     "stream_options",
+    "structured_outputs",
     "top_logprobs",
     "use_beam_search",
 }
+_ONE_TOKEN: dict[Endpoint, JsonObject] = {
+    Endpoint.COMPLETIONS: {"max_tokens": 1},
+    Endpoint.CHAT: {"max_tokens": 1, "max_completion_tokens": 1},
+    Endpoint.RESPONSES: {"max_output_tokens": 1, "store": False},
+    Endpoint.MESSAGES: {"max_tokens": 1},
+}
+_CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+# Tools that the client runs. Others may be run by the engine, which then generates again with the same KV parameters.
+_CLIENT_TOOLS = {"function", "custom", "namespace"}
 
 
 class Bypass(StrEnum):
@@ -43,6 +61,10 @@ class Bypass(StrEnum):
     """Decode would have to compute the prompt again, and some versions of vLLM die of it."""
     ECHO = "echo"
     """As with the prompt's log-probabilities."""
+    STORED_RESPONSE = "stored_response"
+    """It continues a response that one engine has stored, or will be asked for later."""
+    SERVER_TOOLS = "server_tools"
+    """The engine runs tools and generates several times; KV is handed over once."""
     ROUTE = "route"
     """The route is passed on to one engine."""
     NO_PREFILL = "no_prefill"
@@ -67,10 +89,10 @@ class Completion:
     """The body, parsed; never has the key ``kv_transfer_params``."""
     body: bytes
     """The same as text."""
-    chat: bool
+    endpoint: Endpoint
 
 
-def parse(raw: bytes, *, chat: bool) -> Completion:
+def parse(raw: bytes, endpoint: Endpoint) -> Completion:
     """The request in a body; raises :class:`BadRequest` for anything but a JSON object.
 
     KV parameters come from engines only: from a client they could name any host to connect to, or kill the engine.
@@ -86,7 +108,7 @@ def parse(raw: bytes, *, chat: bool) -> Completion:
     if KV_KEY in document:
         del document[KV_KEY]
         raw = _text(document)
-    return Completion(document, raw, chat)
+    return Completion(document, raw, endpoint)
 
 
 def without_kv_params(raw: bytes) -> bytes:
@@ -115,15 +137,15 @@ def bypass(completion: Completion) -> Bypass | None:
         return Bypass.PROMPT_LOGPROBS
     if document.get("echo") not in (None, False):
         return Bypass.ECHO
+    if completion.endpoint is Endpoint.RESPONSES:
+        return _bypass_of_response(document)
     return None
 
 
 def prefill_body(completion: Completion, kv_params: JsonObject) -> bytes:
     """The prefill leg: one token, not streamed, and the request to keep the KV."""
     kept = {key: value for key, value in completion.document.items() if key not in _NOT_FOR_PREFILL}
-    caps: JsonObject = {"max_tokens": 1}
-    if completion.chat or "max_completion_tokens" in kept:
-        caps["max_completion_tokens"] = 1
+    caps = {key: 1 for key in _CAPS if key in kept} | _ONE_TOKEN[completion.endpoint]
     return _text({**kept, **caps, "stream": False, KV_KEY: kv_params})
 
 
@@ -133,6 +155,15 @@ def decode_body(completion: Completion, kv_params: JsonObject) -> bytes:
     comma = b"," if completion.document else b""
     member = comma + _text({KV_KEY: kv_params})[1:-1]
     return completion.body[:end] + member + completion.body[end:]
+
+
+def _bypass_of_response(document: JsonObject) -> Bypass | None:
+    if document.get("previous_response_id") is not None or document.get("background") not in (None, False):
+        return Bypass.STORED_RESPONSE
+    tools = document.get("tools")
+    if isinstance(tools, list) and any(not isinstance(t, dict) or t.get("type") not in _CLIENT_TOOLS for t in tools):
+        return Bypass.SERVER_TOOLS
+    return None
 
 
 def _several(prompt: object) -> bool:

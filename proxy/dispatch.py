@@ -6,75 +6,30 @@ that leaves is nobody's. Everything else is the instance's. After the first byte
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Set
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Set
 
-from proxy.answer import Verdict, first_statement, judge
-from proxy.completion import Bypass, Completion, bypass
-from proxy.engine import EngineClient, Upstream
+from proxy.completion import Bypass, bypass
+from proxy.engine import EngineClient
 from proxy.errors import (
     EngineAborted,
-    EngineCut,
     EngineError,
     EngineFailure,
-    EngineRejection,
     EngineUnreachable,
     NoInstance,
     PrefillWithoutKV,
     ProxyError,
 )
 from proxy.evidence import Evidence
+from proxy.exchange import Answer, Call, Exchange
 from proxy.handoff import HANDOFFS, Handoff
-from proxy.headers import RawHeaders, from_engine
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
-from proxy.record import Record, ServedBy
+from proxy.record import ServedBy
 from proxy.selection import least_in_flight
 from proxy.settings import FailurePolicy, Settings
 from proxy.topology import Role
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request on its way to the engines."""
-
-    path: str
-    """Of the URL, the same at the engines."""
-    headers: RawHeaders
-    completion: Completion
-    record: Record
-    policy: FailurePolicy
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """An answer that has come completely."""
-
-    status: int
-    headers: RawHeaders
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """An answer of status 200 in server-sent events, of which the first has come. Whoever has it closes it."""
-
-    instance: str
-    headers: RawHeaders
-    head: bytes
-    """What has come so far."""
-    rest: AsyncIterator[bytes]
-    """Raises :class:`EngineFailure`."""
-    resources: AsyncExitStack
-    """Closes the connection and counts the request out."""
-    settle: Callable[[ProxyError | None], None]
-    """To be called with what ended it, once."""
-
-
-Answer = Whole | Stream
 
 
 class HandOverFailed(Exception):
@@ -91,9 +46,8 @@ class Dispatcher:
 
     def __init__(self, settings: Settings, pool: Pool, client: EngineClient, metrics: Metrics) -> None:
         self._settings = settings
-        self._timeouts = settings.timeouts
+        self._exchange = Exchange(settings.timeouts, pool, client)
         self._pool = pool
-        self._client = client
         self._metrics = metrics
 
     async def answer(self, call: Call) -> Answer:
@@ -147,7 +101,7 @@ class Dispatcher:
             pair = self._pool.pair(prefill, decode)
             trial = pair.begin()
             try:
-                return await self._serve(call, decode, body, Evidence(decode, self._metrics, pair))
+                return await self._exchange.serve(call, decode, body, Evidence(decode, self._metrics, pair))
             except EngineUnreachable as exc:
                 unreachable = exc
                 tried.add(exc.instance)
@@ -184,7 +138,7 @@ class Dispatcher:
         evidence = Evidence(prefill, self._metrics)
         try:
             with self._pool.using(prefill):
-                answer = await self._ask(call, prefill, handoff.prefill_body(call.completion))
+                answer = await self._exchange.prefill(call, prefill, handoff.prefill_body(call.completion))
             body = handoff.decode_body(call.completion, answer.body)
             if body is None:
                 raise PrefillWithoutKV(prefill.instance.name)
@@ -194,14 +148,6 @@ class Dispatcher:
         evidence.settle(None)
         self._metrics.handoff.observe(time.monotonic() - started)
         return body
-
-    async def _ask(self, call: Call, member: Member, body: bytes) -> Whole:
-        limits = self._timeouts.prefill
-        upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body, limits)
-        try:
-            return await _whole(upstream)
-        finally:
-            await upstream.aclose()
 
     async def _instead(self, call: Call, failed: "HandOverFailed", tried: set[str]) -> Answer:
         """When KV cannot be handed over: by policy the failure, or one instance serves the request alone."""
@@ -236,67 +182,6 @@ class Dispatcher:
     async def _alone(self, call: Call, reason: Bypass | None, member: Member) -> Answer:
         record = call.record
         record.prefill, record.decode, record.bypass = None, member.instance.name, reason
-        answer = await self._serve(call, member, call.completion.body, Evidence(member, self._metrics))
+        answer = await self._exchange.serve(call, member, call.completion.body, Evidence(member, self._metrics))
         record.path = ServedBy.AGGREGATED
         return answer
-
-    async def _serve(self, call: Call, member: Member, body: bytes, evidence: Evidence) -> Answer:
-        """One try on one instance, up to the first event or the whole answer."""
-        limits = self._timeouts.decode
-        if call.completion.document.get("stream") is not True:
-            limits = replace(limits, first_byte=self._timeouts.whole_answer)
-        try:
-            async with AsyncExitStack() as resources:
-                resources.enter_context(self._pool.using(member))
-                upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body, limits)
-                resources.push_async_callback(upstream.aclose)
-                if upstream.status != 200 or not upstream.is_event_stream:
-                    answer = await _whole(upstream)
-                    evidence.settle(None)
-                    return answer
-                rest = upstream.chunks()
-                head = await _first_events(upstream, rest)
-                evidence.begun()
-                call.record.first_byte = time.monotonic()
-                name, headers = member.instance.name, from_engine(upstream.headers)
-                return Stream(name, headers, head, rest, resources.pop_all(), evidence.settle)
-        except EngineFailure as failure:
-            evidence.settle(failure)
-            raise
-
-
-async def _whole(upstream: Upstream) -> Whole:
-    """Read an answer that is not streamed; raises what it says when that is no success."""
-    body = await upstream.read()
-    headers = from_engine(upstream.headers)
-    if upstream.status >= 400:
-        raise _refusal(upstream, upstream.status, headers, body)
-    _check(upstream, body)
-    return Whole(upstream.status, headers, body)
-
-
-async def _first_events(upstream: Upstream, chunks: AsyncIterator[bytes]) -> bytes:
-    """Read a stream until an event is complete that says something; raises what it says when that is no success."""
-    head = b""
-    async for chunk in chunks:
-        head += chunk
-        data = first_statement(head)
-        if data is not None:
-            _check(upstream, data)
-            return head
-    raise EngineCut(upstream.instance.name, "ended the stream before it said anything")
-
-
-def _check(upstream: Upstream, body: bytes) -> None:
-    judgement = judge(body)
-    if judgement.verdict is Verdict.ABORTED:
-        raise EngineAborted(upstream.instance.name)
-    if judgement.verdict is Verdict.ERROR:
-        headers = [(b"content-type", b"application/json")]
-        raise _refusal(upstream, judgement.status, headers, judgement.body)
-
-
-def _refusal(upstream: Upstream, status: int, headers: RawHeaders, body: bytes) -> EngineRejection | EngineError:
-    if status < 500:
-        return EngineRejection(status, headers, body)
-    return EngineError(upstream.instance.name, status, headers, body)

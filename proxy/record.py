@@ -5,16 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from proxy.completion import Bypass
+from proxy.endpoint import Endpoint
 from proxy.headers import RawHeaders, RequestId
-
-
-class Endpoint(StrEnum):
-    """The routes that complete something; the values label metrics."""
-
-    COMPLETIONS = "completions"
-    CHAT = "chat_completions"
-    OTHER = "other"
-    """Passed on to one engine as it is."""
 
 
 class ServedBy(StrEnum):

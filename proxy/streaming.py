@@ -1,4 +1,4 @@
-"""Relays an open answer, byte by byte as it comes, until it ends or the client leaves."""
+"""Relays an open answer as it comes, until it ends or the client leaves."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -7,15 +7,13 @@ from contextlib import AsyncExitStack
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from proxy.answer import DONE, at_event_end
+from proxy.answer import Judgement, Verdict, good_part
 from proxy.disconnect import unless_gone
-from proxy.dispatch import Stream
 from proxy.engine import Upstream
-from proxy.errors import ClientGone, EngineCut, EngineFailure, ProxyError, ShuttingDown, error_body
+from proxy.errors import ClientGone, EngineAborted, EngineCut, EngineError, EngineFailure, ProxyError, ShuttingDown
+from proxy.events import ENDS, last_event, whole_events
+from proxy.exchange import Stream
 from proxy.headers import RawHeaders
-
-_TAIL = 16
-"""Bytes of the stream's end that tell whether it was complete, and whether an event was."""
 
 
 class Relay(Response):
@@ -57,7 +55,7 @@ class Relay(Response):
 
 
 class EventRelay(Relay):
-    """Relays events; where they break off, an event says so."""
+    """Relays whole events; where they break off or the engine gives up, an event says so."""
 
     def __init__(self, stream: Stream, headers: RawHeaders, at_end: Callable[[int, ProxyError | None], None]) -> None:
         def end(status: int, error: ProxyError | None) -> None:
@@ -66,26 +64,55 @@ class EventRelay(Relay):
 
         super().__init__(200, [*stream.headers, *headers], stream.resources, end)
         self._stream = stream
+        self._dialect = stream.dialect
+        self._last = b""
+        """The events that were sent last."""
+        self._begun = b""
+        """What has come of an event that is not complete."""
 
     async def relay(self, send: Send) -> EngineFailure | None:
-        chunk = tail = self._stream.head
         failure: EngineFailure | None = None
         try:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await self._pass_on(self._stream.head, send)
             async for chunk in self._stream.rest:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                tail = chunk if len(chunk) >= _TAIL else tail[-_TAIL:] + chunk
-            if DONE not in tail[-_TAIL:]:
-                raise EngineCut(self._stream.instance, "ended the stream before the answer was complete")
+                await self._pass_on(chunk, send)
+            await self._check_end(send)
+        except EngineError as told:
+            failure = told
         except EngineFailure as cut:
             failure = cut
-            await send({"type": "http.response.body", "body": _error_event(cut, tail), "more_body": True})
+            await self._tell(cut, send)
         await send({"type": "http.response.body", "body": b""})
         return failure
 
     async def break_off(self, send: Send, reason: ShuttingDown) -> None:
-        event = b"\n\n" + _error_event(reason, b"")  # wherever the last event stood: empty ones are nothing
-        await send({"type": "http.response.body", "body": event})
+        await self._tell(reason, send)
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _tell(self, error: ProxyError, send: Send) -> None:
+        event = self._dialect.error_event(str(error), error.type, error.status, self._last)
+        await send({"type": "http.response.body", "body": event, "more_body": True})
+
+    async def _pass_on(self, chunk: bytes, send: Send) -> None:
+        """Send the whole events; raises :class:`EngineAborted`, or :class:`EngineError` when the client was told."""
+        if self._begun or not chunk.endswith(ENDS):
+            chunk, self._begun = whole_events(self._begun + chunk)
+        failure: EngineFailure | None = None
+        if self._dialect.suspects(chunk):
+            chunk, judgement = good_part(chunk, self._dialect)
+            failure = _failure(self._stream.instance, judgement)
+        if chunk:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            self._last = chunk
+        if failure is not None:
+            raise failure
+
+    async def _check_end(self, send: Send) -> None:
+        event = last_event(self._last + self._begun)
+        if event is None or not self._dialect.completes(event):
+            raise EngineCut(self._stream.instance, "ended the stream before the answer was complete")
+        if self._begun:
+            await send({"type": "http.response.body", "body": self._begun, "more_body": True})
 
 
 class Passage(Relay):
@@ -111,7 +138,11 @@ class Passage(Relay):
         return None
 
 
-def _error_event(failure: ProxyError, tail: bytes) -> bytes:
-    """An event on which OpenAI clients raise. No ``[DONE]`` follows: the answer is not complete."""
-    gap = b"" if at_event_end(tail) else b"\n\n"
-    return gap + b"data: " + error_body(str(failure), failure.type, failure.status) + b"\n\n"
+def _failure(instance: str, judgement: Judgement) -> EngineFailure | None:
+    match judgement.verdict:
+        case Verdict.GOOD:
+            return None
+        case Verdict.ABORTED:
+            return EngineAborted(instance)
+        case Verdict.ERROR:
+            return EngineError(instance, judgement.status, [], judgement.body)

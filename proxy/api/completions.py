@@ -1,6 +1,7 @@
-"""``POST /v1/completions`` and ``POST /v1/chat/completions``."""
+"""The routes that generate, through prefill and decode where that is possible."""
 
 import uuid
+from collections.abc import Awaitable, Callable
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -11,14 +12,17 @@ from proxy.api.body import read_body
 from proxy.api.failures import failure_response
 from proxy.api.finish import Finish
 from proxy.api.gate import client_of
+from proxy.api.target import target_of
 from proxy.client_policy import HEADER, policy_of
 from proxy.completion import parse
 from proxy.disconnect import unless_gone
-from proxy.dispatch import Call, Dispatcher, Whole
+from proxy.dispatch import Dispatcher
+from proxy.endpoint import ROUTES, Endpoint
 from proxy.errors import ProxyError
+from proxy.exchange import Call, Whole
 from proxy.headers import request_id, to_engine, value_of
 from proxy.metrics import Metrics
-from proxy.record import Endpoint, Record
+from proxy.record import Record
 from proxy.settings import Settings
 from proxy.streaming import EventRelay
 
@@ -27,15 +31,15 @@ def completion_routes(dispatcher: Dispatcher, settings: Settings, admission: Adm
     """The routes, answered by a dispatcher and counted in the metrics."""
     router = APIRouter()
 
-    async def completions(request: Request) -> Response:
-        return await _complete(request, Endpoint.COMPLETIONS, dispatcher, settings, admission, metrics)
+    def route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+        async def complete(request: Request) -> Response:
+            return await _complete(request, endpoint, dispatcher, settings, admission, metrics)
 
-    async def chat_completions(request: Request) -> Response:
-        return await _complete(request, Endpoint.CHAT, dispatcher, settings, admission, metrics)
+        return complete
 
     # Plain routes: the framework's own would look for parameters to inject, a twentieth of all work per request.
-    router.add_route("/v1/completions", completions, methods=["POST"])
-    router.add_route("/v1/chat/completions", chat_completions, methods=["POST"])
+    for path, endpoint in ROUTES.items():
+        router.add_route(path, route(endpoint), methods=["POST"])
     return router
 
 
@@ -54,13 +58,13 @@ async def _complete(
     finish = Finish(record, metrics, admission)
     try:
         policy = policy_of(value_of(client_headers, HEADER), settings)
-        completion = parse(await read_body(request, settings.body_limit), chat=endpoint is Endpoint.CHAT)
+        completion = parse(await read_body(request, settings.body_limit), endpoint)
         await finish.enter(request.receive)
-        call = Call(request.url.path, to_engine(client_headers, record.id.internal), completion, record, policy)
+        call = Call(target_of(request), to_engine(client_headers, record.id.internal), completion, record, policy)
         answer = await unless_gone(dispatcher.answer(call), request.receive)
     except ProxyError as error:
         finish(error.status, error)
-        return failure_response(error, record.headers())
+        return failure_response(error, record)
     if isinstance(answer, Whole):
         finish(answer.status)
         response = Response(answer.body, answer.status)

@@ -9,8 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from proxy.dialects import DIALECTS
 from proxy.errors import EngineError, EngineRejection, ProxyError, Unauthorized, error_body
-from proxy.headers import RawHeaders
+from proxy.record import Record
 
 _LINGER = 5.0
 """Seconds for which a body that nobody wants is still taken."""
@@ -36,17 +37,19 @@ class Refusal(Response):
         await send({"type": "http.response.body", "body": b""})
 
 
-def failure_response(error: ProxyError, headers: RawHeaders, *, unread: bool = False) -> Response:
-    """An engine's own answer unchanged; else the error as OpenAI clients read it.
+def failure_response(error: ProxyError, record: Record, *, unread: bool = False) -> Response:
+    """An engine's own answer unchanged; else the error as clients of the route read it.
 
     ``unread``: of the request's body nothing was read.
     """
+    headers = record.headers()
     if isinstance(error, EngineRejection | EngineError):
         response = Response(error.body, error.status)
         response.raw_headers += [*error.headers, *headers]
         return response
+    body = DIALECTS[record.endpoint].error_body(str(error), error.type, error.status)
     kind = Refusal if unread or error.unread else Response
-    response = _response(str(error), error.type, error.status, kind)
+    response = kind(body, error.status, media_type="application/json")
     if error.retry_after is not None:
         response.headers["retry-after"] = str(error.retry_after)
     if isinstance(error, Unauthorized):
@@ -78,5 +81,5 @@ def add_failure_handlers(app: FastAPI) -> None:
         app.add_exception_handler(kind, handler)
 
 
-def _response(message: str, name: str, status: int, kind: type[Response] = Response) -> Response:
-    return kind(error_body(message, name, status), status, media_type="application/json")
+def _response(message: str, kind: str, status: int) -> Response:
+    return Response(error_body(message, kind, status), status, media_type="application/json")

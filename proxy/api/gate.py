@@ -7,17 +7,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from proxy.admission import Admission
 from proxy.api.failures import failure_response
 from proxy.api.finish import Finish
+from proxy.endpoint import ROUTES, Endpoint
 from proxy.errors import Draining, ProxyError, Unauthorized
 from proxy.headers import RawHeaders, request_id, value_of
 from proxy.keys import Keyring, without_keys
 from proxy.metrics import Metrics
-from proxy.record import Endpoint, Record
+from proxy.record import Record
 
 _OPS = frozenset({"/health", "/ready", "/metrics"})
 """Answered also while the proxy drains."""
 _OPEN = frozenset({"/health", "/ready"})
 """Need no key: who probes has none. Without one, ``/ready`` says no more than whether."""
-_ENDPOINTS = {"/v1/completions": Endpoint.COMPLETIONS, "/v1/chat/completions": Endpoint.CHAT}
 _CLIENT = "duet.client"
 
 
@@ -69,10 +69,10 @@ class Gate:
 
     async def _refuse(self, error: ProxyError, scope: Scope, receive: Receive, send: Send) -> None:
         given = value_of(scope["headers"], b"x-request-id")
-        endpoint = _ENDPOINTS.get(scope["path"], Endpoint.OTHER)
+        endpoint = ROUTES.get(scope["path"], Endpoint.OTHER)
         record = Record(request_id(given, uuid.uuid4().hex), endpoint, client_of(scope))
         Finish(record, self._metrics, self._admission)(error.status, error)
-        await failure_response(error, record.headers(), unread=True)(scope, receive, send)
+        await failure_response(error, record, unread=True)(scope, receive, send)
 
 
 def _is_preflight(method: str, headers: RawHeaders) -> bool:

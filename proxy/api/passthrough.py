@@ -13,15 +13,17 @@ from proxy.api.body import SMALL, Body
 from proxy.api.failures import failure_response
 from proxy.api.finish import Finish
 from proxy.api.gate import client_of
+from proxy.api.target import target_of
 from proxy.completion import Bypass, without_kv_params
 from proxy.disconnect import unless_gone
+from proxy.endpoint import Endpoint
 from proxy.engine import EngineClient
 from proxy.errors import EngineFailure, EngineUnreachable, NoInstance, NotForClients, ProxyError
 from proxy.evidence import Evidence
 from proxy.headers import RawHeaders, from_engine, request_id, to_engine_unchanged, value_of
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
-from proxy.record import Endpoint, Record, ServedBy
+from proxy.record import Record, ServedBy
 from proxy.selection import load
 from proxy.settings import Leg, Settings
 from proxy.streaming import Passage
@@ -67,7 +69,7 @@ def passthrough_routes(
             )
         except ProxyError as error:
             finish(error.status, error)
-            return failure_response(error, record.headers())
+            return failure_response(error, record)
 
     router.add_route("/{path:path}", pass_on, methods=_METHODS)
     return router
@@ -130,13 +132,12 @@ async def _ask(
     metrics: Metrics,
     finish: Finish,
 ) -> Response:
-    query = request.scope["query_string"].decode("latin-1")
-    target = request.scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
     record = finish.record
     record.decode = member.instance.name
     evidence = Evidence(member, metrics)
     async with AsyncExitStack() as resources:
         resources.enter_context(pool.using(member))
+        target = target_of(request)
         try:
             upstream = await client.open(member.instance, request.method, target, headers, body, limits)
         except EngineFailure as failure:

@@ -1,11 +1,21 @@
 """What vLLM 0.32 answers whatever the completion: errors, events, models, metrics, KV parameters, ids."""
 
 import json
+from enum import Enum
 from uuid import uuid4
 
 MAX_MODEL_LEN = 2048
 CREATED = 1_795_000_000
 SOURCES = ("local_compute", "local_cache_hit", "external_kv_transfer")
+
+
+class Kind(Enum):
+    """The routes that generate."""
+
+    TEXT = "/v1/completions"
+    CHAT = "/v1/chat/completions"
+    RESPONSE = "/v1/responses"
+    MESSAGE = "/v1/messages"
 
 
 def error(message: str, kind: str = "BadRequestError", param: str | None = None, code: int = 400) -> dict:
@@ -16,6 +26,11 @@ def error(message: str, kind: str = "BadRequestError", param: str | None = None,
 def event(document: dict) -> bytes:
     """One server-sent event."""
     return b"data: " + json.dumps(document, separators=(",", ":")).encode() + b"\n\n"
+
+
+def named_event(name: str, document: dict) -> bytes:
+    """One server-sent event with a name."""
+    return f"event: {name}\n".encode() + event(document)
 
 
 def models(model: str) -> dict:
@@ -68,15 +83,18 @@ def kv_params(engine_id: str, request_id: str, port: int, prompt_tokens: int, ge
     }
 
 
-def answer_id(chat: bool, request_id: str | None) -> str:
-    """The id in the body, made from the request's ``X-Request-Id``."""
+def answer_id(kind: Kind, request_id: str | None) -> str:
+    """The id in the body, made from the request's ``X-Request-Id``, except a response's."""
+    if kind is Kind.RESPONSE:
+        return f"resp_{uuid4().hex[:16]}"
     given = request_id or uuid4().hex[:16]
-    return f"chatcmpl-{given}" if chat else f"cmpl-{given}"
+    return f"cmpl-{given}" if kind is Kind.TEXT else f"chatcmpl-{given}"
 
 
-def engine_request_id(chat: bool, answer: str) -> str:
-    """The id under which the engine itself knows the request, or the first prompt of it."""
-    return f"{answer}-{uuid4().hex[:8]}" if chat else f"{answer}-0-{uuid4().hex[:8]}"
+def engine_request_id(kind: Kind, answer: str) -> str:
+    """The id under which the engine itself knows the request, or the first part of it."""
+    part = {Kind.TEXT: "-0", Kind.RESPONSE: "_0"}.get(kind, "")
+    return f"{answer}{part}-{uuid4().hex[:8]}"
 
 
 def metrics(model: str, by_source: dict[str, int], running: int) -> str:

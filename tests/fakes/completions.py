@@ -98,7 +98,8 @@ def whole(body: dict, chat: bool, model: str, answer: str, choices: list[Choice]
         "choices": [_whole_choice(each, body, chat) for each in choices],
         "service_tier": None,
         "system_fingerprint": FINGERPRINT,
-        "usage": _usage(prompt, choices) | {"prompt_tokens_details": None, "completion_tokens_details": None},
+        "usage": _usage(prompt, choices, _cached(chat) | {"multimodal_tokens": None})
+        | {"completion_tokens_details": None},
         **(only_chat if chat else {}),
         "kv_transfer_params": kv,
         "ec_transfer_params": None,
@@ -155,7 +156,8 @@ def events(body: dict, chat: bool, model: str, answer: str, choices: list[Choice
                 chunk["usage"] = _running_usage(choice, step + 1, chat)
             done.append(event(chunk))
     if with_usage:
-        done.append(event({**head, "choices": [], "usage": _usage(prompt, choices), "system_fingerprint": FINGERPRINT}))
+        usage = _usage(prompt, choices, {key: value for key, value in _cached(chat).items() if value is not None})
+        done.append(event({**head, "choices": [], "usage": usage, "system_fingerprint": FINGERPRINT}))
     return [*done, b"data: [DONE]\n\n"]
 
 
@@ -192,9 +194,14 @@ def _part(choice: Choice, step: int, body: dict, chat: bool) -> dict:
     return {"index": choice.index, "text": text, **rest, **stop, "prompt_token_ids": prompt_ids, **token_ids}
 
 
-def _usage(prompt: int, choices: list[Choice]) -> dict:
+def _cached(chat: bool) -> dict:
+    return {"cached_tokens": 0, "created_cache_tokens": 0 if chat else None}
+
+
+def _usage(prompt: int, choices: list[Choice], details: dict) -> dict:
     completion = sum(len(each.tokens) for each in choices)
-    return {"prompt_tokens": prompt, "total_tokens": prompt + completion, "completion_tokens": completion}
+    counts = {"prompt_tokens": prompt, "total_tokens": prompt + completion, "completion_tokens": completion}
+    return counts | {"prompt_tokens_details": details}
 
 
 def _running_usage(choice: Choice, count: int, chat: bool) -> dict:

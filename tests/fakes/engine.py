@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Self
 from uuid import uuid4
 
-from tests.fakes import answers, completions
+from tests.fakes import answers, completions, messages, responses
+from tests.fakes.answers import Kind
 from tests.fakes.completions import Choice, Ending
-from tests.fakes.refusals import Refused, accepted
+from tests.fakes.refusals import Refused, accepted, completion_of
 from tests.fakes.wire import Cut, Reply, Seen, WireServer
 
 SSE = "text/event-stream; charset=utf-8"
@@ -24,9 +25,10 @@ _ALLOWED = {
     "/metrics": "GET",
     "/version": "GET",
     "/v1/models": "GET",
-    "/v1/completions": "POST",
-    "/v1/chat/completions": "POST",
+    "/v1/messages/count_tokens": "POST",
+    **{kind.value: "POST" for kind in Kind},
 }
+_GENERATING = {kind.value for kind in Kind}
 _KV_NEEDED = ("remote_block_ids", "remote_engine_id", "remote_request_id", "remote_host", "remote_port")
 
 
@@ -71,7 +73,9 @@ class FakeEngine:
         host: str = "127.0.0.1",
         port: int = 0,
         side_channel_port: int = 5600,
+        pace: float = 0.0,
     ) -> None:
+        """``pace``: seconds before every event of a stream."""
         self.role = role
         self.model = model
         self.engine_id = str(uuid4())
@@ -92,6 +96,7 @@ class FakeEngine:
         self.kv_fails = False
         """No KV cache that is handed over to this instance arrives."""
         self._side_channel_port = side_channel_port
+        self._pace = pace
         self._changed = asyncio.Condition()
         self._wire = WireServer(self._answer, host, port)
 
@@ -144,7 +149,7 @@ class FakeEngine:
             case "GET", "/metrics":
                 text = answers.metrics(self.model, self.by_source, self.running)
                 await reply.whole(200, text.encode(), {"content-type": _PLAIN})
-            case "POST", "/v1/completions" | "/v1/chat/completions":
+            case "POST", path if path.partition("?")[0] in _GENERATING:
                 await self._counted(seen, reply)
             case _, path if path.partition("?")[0] == "/echo":
                 await self._echo(seen, reply)
@@ -185,33 +190,52 @@ class FakeEngine:
         if fault.status is not None:
             await reply.whole(fault.status, fault.body, fault.headers)
             return
-        chat = seen.path.endswith("/chat/completions")
+        kind = Kind(seen.path.partition("?")[0])
         try:
-            body = accepted(seen.body, seen.header("content-type"), chat, self.model)
+            body = accepted(seen.body, seen.header("content-type"), kind, self.model)
         except Refused as refused:
             await reply.whole(refused.status, refused.body)
             return
         remote = (body.get("kv_transfer_params") or {}).get("do_remote_prefill")
         ending = Ending("error") if self.kv_fails and remote else fault.ending
-        choices = completions.choices_of(body, chat, ending)
-        kv = self._transfer(body, chat, seen, fault, choices)
-        answer = answers.answer_id(chat, seen.header("x-request-id"))
+        completion = completion_of(body, kind)
+        choices = completions.choices_of(completion, kind is not Kind.TEXT, ending)
+        answer = answers.answer_id(kind, seen.header("x-request-id"))
+        kv = self._transfer(completion, kind, answer, fault, choices)
         if body.get("stream"):
-            events = completions.events(body, chat, self.model, answer, choices)
-            await self._stream(events, reply, fault)
+            await self._stream(self._events(body, kind, answer, choices), reply, fault)
             return
         if any(choice.finish == "error" for choice in choices):
-            await reply.whole(500, json.dumps(completions.FAILED).encode())
+            failed = messages.failed() if kind is Kind.MESSAGE else completions.FAILED
+            await reply.whole(500, json.dumps(failed).encode())
             return
-        text = json.dumps(completions.whole(body, chat, self.model, answer, choices, kv)).encode()
+        text = json.dumps(self._whole(body, kind, answer, choices, kv), separators=(",", ":")).encode()
         if fault.cut_after is not None:
             await reply.half(text)
             raise Cut
         await reply.whole(200, text)
 
-    def _transfer(self, body: dict, chat: bool, seen: Seen, fault: Fault, choices: list[Choice]) -> dict | None:
+    def _whole(self, body: dict, kind: Kind, answer: str, choices: list[Choice], kv: dict | None) -> dict:
+        match kind:
+            case Kind.RESPONSE:
+                return responses.whole(body, self.model, answer, choices[0], kv)
+            case Kind.MESSAGE:
+                return messages.whole(self.model, answer, choices[0], kv)
+            case _:
+                return completions.whole(body, kind is Kind.CHAT, self.model, answer, choices, kv)
+
+    def _events(self, body: dict, kind: Kind, answer: str, choices: list[Choice]) -> list[bytes | None]:
+        match kind:
+            case Kind.RESPONSE:
+                return responses.events(body, self.model, answer, choices[0])
+            case Kind.MESSAGE:
+                return [*messages.events(self.model, answer, choices[0])]
+            case _:
+                return [*completions.events(body, kind is Kind.CHAT, self.model, answer, choices)]
+
+    def _transfer(self, body: dict, kind: Kind, answer: str, fault: Fault, choices: list[Choice]) -> dict | None:
         """Take KV over or hand it over; returns the parameters to answer."""
-        count = sum(map(len, completions.prompts_of(body, chat)))
+        count = sum(map(len, completions.prompts_of(body, kind is not Kind.TEXT)))
         given = body.get("kv_transfer_params") or {}
         if given.get("do_remote_prefill"):
             if any(given.get(key) is None for key in _KV_NEEDED):
@@ -223,26 +247,29 @@ class FakeEngine:
         first = choices[0]
         if not given.get("do_remote_decode") or fault.kv is None or first.finish in ("abort", "error"):
             return None
-        request_id = answers.engine_request_id(chat, answers.answer_id(chat, seen.header("x-request-id")))
+        request_id = answers.engine_request_id(kind, answer)
         params = answers.kv_params(
             self.engine_id, request_id, self._side_channel_port, len(first.prompt), len(first.tokens)
         )
         return {key: value for key, value in (params | fault.kv).items() if value is not None or key not in fault.kv}
 
-    async def _stream(self, events: list[bytes], reply: Reply, fault: Fault) -> None:
+    async def _stream(self, events: list[bytes | None], reply: Reply, fault: Fault) -> None:
+        """Send the events; ``None`` among them breaks off."""
         if fault.first_event is not None:
             events = [fault.first_event, b"data: [DONE]\n\n"]
         if fault.piece is not None:
-            text = b"".join(events)
+            text = b"".join(filter(None, events))
             events = [text[i : i + fault.piece] for i in range(0, len(text), fault.piece)]
         await reply.start({"content-type": SSE})
         for sent, event in enumerate(events):
-            if sent == fault.cut_after:
+            if event is None or sent == fault.cut_after:
                 raise Cut
             if sent == fault.stall_after:
                 await asyncio.Event().wait()
             if sent == fault.end_after:
                 break
+            if self._pace:
+                await asyncio.sleep(self._pace)
             if fault.gate is not None:
                 await fault.gate.acquire()
             await reply.chunk(event)

@@ -8,6 +8,7 @@ The environment makes it misbehave:
 - ``FAKE_ENGINE_IGNORE_SIGTERM``: 1 to go on after SIGTERM
 - ``FAKE_ENGINE_GRANDCHILD``: start a process in a session of its own, which outlives this one, and write its pid into
   the file named here
+- ``FAKE_ENGINE_PACE``: seconds before every event of a stream
 - ``FAKE_ENGINE_FLOOD``: 1 to print without a pause
 """
 
@@ -62,6 +63,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
         host=arguments.host,
         port=arguments.port,
         side_channel_port=arguments.side_channel_port,
+        pace=float(os.environ.get("FAKE_ENGINE_PACE", "0")),
     )
     async with engine:
         sys.stderr.write(f"INFO: fake {engine.role} engine listens on port {engine.port}\n")

@@ -3,10 +3,17 @@
 import json
 from typing import Any
 
-from tests.fakes.answers import MAX_MODEL_LEN, error
+from tests.fakes import messages, responses
+from tests.fakes.answers import MAX_MODEL_LEN, Kind, error
 from tests.fakes.completions import limit_of, prompts_of
 
 _TYPES = {"messages": list, "max_tokens": int, "max_completion_tokens": int, "n": int, "kv_transfer_params": dict}
+_NEEDED = {
+    Kind.TEXT: (),
+    Kind.CHAT: ("messages",),
+    Kind.RESPONSE: ("input",),
+    Kind.MESSAGE: ("model", "messages", "max_tokens"),
+}
 _CHARACTERS_PER_TOKEN = 16
 _MOST_LOGPROBS = 20
 
@@ -20,17 +27,41 @@ class Refused(Exception):
         self.body = json.dumps(error(message, kind, param, status)).encode()
 
 
-def accepted(raw: bytes, content_type: str | None, chat: bool, model: str) -> dict[str, Any]:
+def accepted(raw: bytes, content_type: str | None, kind: Kind, model: str) -> dict[str, Any]:
     """The body's document; raises :class:`Refused`."""
     body = _document(raw, content_type)
-    _check_fields(body, chat)
+    _check_fields(body, kind)
+    try:
+        _check_meaning(body, kind, model)
+    except Refused as refused:
+        if kind is Kind.MESSAGE:
+            refused.body = messages.refusal(refused.body)
+        raise
+    return body
+
+
+def completion_of(body: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    """The request as one for a chat, or a text's as it is."""
+    match kind:
+        case Kind.RESPONSE:
+            return responses.as_chat(body)
+        case Kind.MESSAGE:
+            return messages.as_chat(body)
+        case _:
+            return body
+
+
+def _check_meaning(body: dict[str, Any], kind: Kind, model: str) -> None:
     if (body.get("model") or model) != model:
         raise Refused(
             f"The model `{body['model']}` does not exist. Valid aliases: {model}.", "model", "NotFoundError", 404
         )
-    _check_sampling(body)
-    _check_length(body, chat)
-    return body
+    if kind is Kind.RESPONSE and body.get("previous_response_id"):
+        message = f"Response with id '{body['previous_response_id']}' not found."
+        raise Refused(message, "previous_response_id", "invalid_request_error", 404)
+    completion = completion_of(body, kind)
+    _check_sampling(completion)
+    _check_length(completion, chat=kind is not Kind.TEXT)
 
 
 def _invalid(kind: str, where: str, message: str) -> Refused:
@@ -53,17 +84,18 @@ def _document(raw: bytes, content_type: str | None) -> dict[str, Any]:
     return body
 
 
-def _check_fields(body: dict[str, Any], chat: bool) -> None:
-    if chat and "messages" not in body:
-        raise _invalid("missing", "body.messages", "Field required")
-    for key, kind in _TYPES.items():
-        if body.get(key) is not None and not isinstance(body[key], kind):
-            raise _invalid(f"{kind.__name__}_type", f"body.{key}", f"Input should be a valid {kind.__name__}")
-    if not chat and not body.get("prompt") and body.get("prompt") != []:
+def _check_fields(body: dict[str, Any], kind: Kind) -> None:
+    for key in _NEEDED[kind]:
+        if key not in body:
+            raise _invalid("missing", f"body.{key}", "Field required")
+    for key, wanted in _TYPES.items():
+        if body.get(key) is not None and not isinstance(body[key], wanted):
+            raise _invalid(f"{wanted.__name__}_type", f"body.{key}", f"Input should be a valid {wanted.__name__}")
+    if kind is Kind.TEXT and not body.get("prompt") and body.get("prompt") != []:
         raise Refused("Either prompt or prompt_embeds must be provided and non-empty.", "prompt")
-    if body.get("stream_options") and not body.get("stream"):
+    if kind in (Kind.TEXT, Kind.CHAT) and body.get("stream_options") and not body.get("stream"):
         raise Refused("Stream options can only be defined when `stream=True`.", "stream_options")
-    if chat and body.get("top_logprobs") and not body.get("logprobs"):
+    if kind is Kind.CHAT and body.get("top_logprobs") and not body.get("logprobs"):
         raise Refused("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs")
 
 

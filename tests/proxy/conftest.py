@@ -72,7 +72,9 @@ async def eventually(ask: Callable, answer: object) -> None:
             pass
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
+    """Tells when it is ``up``."""
+
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.up = asyncio.Event()
@@ -161,7 +163,7 @@ async def _serve(stack: AsyncExitStack, config: ProxyConfig, file: Path | None) 
         server_header=False,
         timeout_graceful_shutdown=1,
     )
-    server = _Server(options)
+    server = Server(options)
     running = asyncio.create_task(server.serve(sockets=[listener]))
 
     async def stop() -> None:

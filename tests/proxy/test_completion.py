@@ -5,11 +5,12 @@ import json
 import pytest
 
 from proxy.completion import Bypass, bypass, decode_body, parse, prefill_body
+from proxy.endpoint import Endpoint
 from proxy.errors import BadRequest
 
 
-def prefill(document: dict, chat: bool = True) -> dict:
-    return json.loads(prefill_body(parse(json.dumps(document).encode(), chat=chat), {"do_remote_decode": True}))
+def prefill(document: dict, endpoint: Endpoint = Endpoint.CHAT) -> dict:
+    return json.loads(prefill_body(parse(json.dumps(document).encode(), endpoint), {"do_remote_decode": True}))
 
 
 @pytest.mark.parametrize(
@@ -21,8 +22,8 @@ def test_prefill_makes_one_token_whatever_the_client_asked_of_chat(given):
 
 
 def test_prefill_of_completions_caps_max_completion_tokens_only_when_the_client_sent_it():
-    assert "max_completion_tokens" not in prefill({"max_tokens": 5}, chat=False)
-    assert prefill({"max_completion_tokens": 5}, chat=False)["max_completion_tokens"] == 1
+    assert "max_completion_tokens" not in prefill({"max_tokens": 5}, Endpoint.COMPLETIONS)
+    assert prefill({"max_completion_tokens": 5}, Endpoint.COMPLETIONS)["max_completion_tokens"] == 1
 
 
 def test_prefill_does_not_stream():
@@ -32,10 +33,35 @@ def test_prefill_does_not_stream():
 
 
 @pytest.mark.parametrize(
-    "key", ["min_tokens", "n", "best_of", "logprobs", "top_logprobs", "prompt_logprobs", "echo", "use_beam_search"]
+    "key",
+    [
+        *("min_tokens", "n", "best_of", "logprobs", "top_logprobs", "logprob_token_ids", "prompt_logprobs", "echo"),
+        *("use_beam_search", "structured_outputs", "return_token_ids", "return_prompt_text"),
+    ],
 )
-def test_prefill_is_not_asked_for_what_one_token_cannot_have(key):
+def test_prefill_is_not_asked_for_what_one_token_cannot_have_or_does_not_need(key):
     assert key not in prefill({key: 1})
+
+
+@pytest.mark.parametrize("given", [{}, {"max_output_tokens": 80, "store": True, "include": ["x"], "background": False}])
+def test_prefill_of_a_response_makes_one_token_and_stores_nothing(given):
+    assert prefill({"input": "x", "stream": True, **given}, Endpoint.RESPONSES) == {
+        "input": "x",
+        "max_output_tokens": 1,
+        "store": False,
+        "stream": False,
+        "kv_transfer_params": {"do_remote_decode": True},
+    }
+
+
+def test_prefill_of_a_message_makes_one_token_of_the_same_prompt():
+    kept = {"system": "s", "tools": [{"name": "f"}], "tool_choice": {"type": "any"}, "thinking": {"type": "disabled"}}
+    assert prefill({"max_tokens": 80, "stream": True, **kept}, Endpoint.MESSAGES) == {
+        **kept,
+        "max_tokens": 1,
+        "stream": False,
+        "kv_transfer_params": {"do_remote_decode": True},
+    }
 
 
 def test_prefill_gets_everything_else_as_the_client_wrote_it():
@@ -54,26 +80,26 @@ def test_prefill_gets_everything_else_as_the_client_wrote_it():
     ],
 )
 def test_decode_gets_the_clients_bytes_and_one_key_more(raw):
-    body = decode_body(parse(raw, chat=False), {"a": [1]})
+    body = decode_body(parse(raw, Endpoint.COMPLETIONS), {"a": [1]})
     assert body.replace(b',"kv_transfer_params":{"a":[1]}', b"") == raw
     assert json.loads(body) == json.loads(raw) | {"kv_transfer_params": {"a": [1]}}
 
 
 def test_decode_body_of_an_empty_object_is_json():
-    assert json.loads(decode_body(parse(b"{}", chat=False), {"a": 1})) == {"kv_transfer_params": {"a": 1}}
+    assert json.loads(decode_body(parse(b"{}", Endpoint.COMPLETIONS), {"a": 1})) == {"kv_transfer_params": {"a": 1}}
 
 
 @pytest.mark.parametrize("key", [b"kv_transfer_params", b"kv\\u005ftransfer_params"])
 def test_kv_parameters_of_a_client_are_dropped_however_written(key):
     raw = b'{"prompt":"x","' + key + b'":{"remote_host":"203.0.113.7"},"' + key + b'":1,"seed":7}'
-    completion = parse(raw, chat=False)
+    completion = parse(raw, Endpoint.COMPLETIONS)
     assert completion.body == b'{"prompt":"x","seed":7}'
     assert b"203.0.113.7" not in prefill_body(completion, {}) + decode_body(completion, {})
 
 
 def test_a_body_without_kv_parameters_is_kept_byte_for_byte():
     raw = b'{ "prompt": "x", "temperature": 0.70 }'
-    assert parse(raw, chat=False).body is raw
+    assert parse(raw, Endpoint.COMPLETIONS).body is raw
 
 
 @pytest.mark.parametrize(
@@ -81,7 +107,7 @@ def test_a_body_without_kv_parameters_is_kept_byte_for_byte():
 )
 def test_what_is_no_json_object_is_a_bad_request(raw):
     with pytest.raises(BadRequest):
-        parse(raw, chat=True)
+        parse(raw, Endpoint.CHAT)
 
 
 @pytest.mark.parametrize(
@@ -105,4 +131,22 @@ def test_what_is_no_json_object_is_a_bad_request(raw):
     ],
 )
 def test_requests_that_cannot_go_through_pd_say_why(document, reason):
-    assert bypass(parse(json.dumps(document).encode(), chat=False)) is reason
+    assert bypass(parse(json.dumps(document).encode(), Endpoint.COMPLETIONS)) is reason
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ({"input": "x"}, None),
+        ({"input": "x", "store": True, "background": False, "previous_response_id": None}, None),
+        ({"input": "x", "previous_response_id": "resp_1"}, Bypass.STORED_RESPONSE),
+        ({"input": "x", "background": True}, Bypass.STORED_RESPONSE),
+        ({"tools": []}, None),
+        ({"tools": [{"type": "function"}, {"type": "custom"}, {"type": "namespace"}]}, None),
+        ({"tools": [{"type": "function"}, {"type": "web_search_preview"}]}, Bypass.SERVER_TOOLS),
+        ({"tools": [{"type": "mcp"}]}, Bypass.SERVER_TOOLS),
+        ({"tools": ["?"]}, Bypass.SERVER_TOOLS),
+    ],
+)
+def test_responses_that_cannot_go_through_pd_say_why(document, reason):
+    assert bypass(parse(json.dumps(document).encode(), Endpoint.RESPONSES)) is reason

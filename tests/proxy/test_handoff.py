@@ -5,12 +5,13 @@ import json
 import pytest
 
 from proxy.completion import parse
+from proxy.endpoint import Endpoint
 from proxy.handoff import HANDOFFS
 from proxy.topology import ConnectorKind
 from tests.fakes.answers import kv_params
 
 NIXL = HANDOFFS[ConnectorKind.NIXL_PULL]
-REQUEST = parse(b'{"prompt":"x","max_tokens":5}', chat=False)
+REQUEST = parse(b'{"prompt":"x","max_tokens":5}', Endpoint.COMPLETIONS)
 PARAMS = kv_params("engine", "cmpl-1", 5701, 39) | {"remote_dp_rank": 3, "zz": [1, "2", 2.50]}
 
 

@@ -44,11 +44,21 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def pair_profile(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One prefill and one decode of the tiny model."""
-    role = {"kv_cache_memory": "64MiB", "enforce_eager": True}
+    role = {
+        "kv_cache_memory": "64MiB",
+        "enforce_eager": True,
+        "engine_args": {
+            "enable-auto-tool-choice": True,
+            "tool-call-parser": "hermes",
+            "enable-prompt-tokens-details": True,
+        },
+        "env": {"VLLM_SERVER_DEV_MODE": "1"},  # for routes by which a test makes an engine give up
+    }
+    # In 16 bits, logits of random weights tie now and then, and a prompt computed in other pieces decides otherwise.
     content = {
         "description": "A real pair with a tiny model",
         "device": "cpu",
-        "model": {"path": str(model_folder), "served_name": MODEL, "dtype": "bfloat16", "max_model_len": 1024},
+        "model": {"path": str(model_folder), "served_name": MODEL, "dtype": "float32", "max_model_len": 1024},
         "roles": {"prefill": role, "decode": role},
         "proxy": {"port": 18000},
         "ports": {"engine": 18100, "side_channel": 15600},

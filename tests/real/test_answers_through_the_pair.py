@@ -1,5 +1,7 @@
 """A client cannot tell the pair from one engine, and the KV cache really moves."""
 
+import json
+
 import httpx
 import openai
 import pytest
@@ -43,6 +45,35 @@ def completion(client: openai.OpenAI, prompt: str, salt: str, *, stream: bool) -
     return joined(chunks, lambda choice: choice.text)
 
 
+def response(client: openai.OpenAI, prompt: str, salt: str, *, stream: bool) -> tuple[str, int]:
+    """Text and prompt tokens."""
+    options = {"model": MODEL, "temperature": 0, "max_output_tokens": 24, "extra_body": {"cache_salt": salt}}
+    if not stream:
+        answer = client.responses.create(input=prompt, **options)
+        return answer.output_text, answer.usage.input_tokens
+    text, prompt_tokens = "", 0
+    for event in client.responses.create(input=prompt, stream=True, **options):
+        text += event.delta if event.type == "response.output_text.delta" else ""
+        prompt_tokens = event.response.usage.input_tokens if event.type == "response.completed" else prompt_tokens
+    return text, prompt_tokens
+
+
+def message(client: openai.OpenAI, prompt: str, salt: str, *, stream: bool) -> tuple[str, int]:
+    """Text and prompt tokens, which this API counts apart by what was cached."""
+    body = {**GREEDY, "messages": [{"role": "user", "content": prompt}], "cache_salt": salt, "stream": stream}
+    answer = httpx.post(f"{client.base_url}messages", json=body, trust_env=False, timeout=60)
+    if not stream:
+        document = answer.json()
+        return document["content"][0]["text"], all_input(document["usage"])
+    events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+    text = "".join(event["delta"]["text"] for event in events if event["type"] == "content_block_delta")
+    return text, next(all_input(event["usage"]) for event in events if event["type"] == "message_delta")
+
+
+def all_input(usage: dict) -> int:
+    return usage["input_tokens"] + usage["cache_creation_input_tokens"] + usage["cache_read_input_tokens"]
+
+
 def joined(chunks, text_of) -> tuple[str, int]:
     text, prompt_tokens = "", 0
     for chunk in chunks:
@@ -52,21 +83,21 @@ def joined(chunks, text_of) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("endpoint", [chat, completion])
+@pytest.mark.parametrize("endpoint", [chat, completion, response, message])
 def test_greedy_text_equals_decode_alone_and_all_prompt_tokens_come_from_prefill(
     endpoint, stream, pair: Pair, through_proxy: openai.OpenAI, to_decode: openai.OpenAI
 ):
     # Salts keep the two answers' KV caches apart: decode alone must compute what it compares with.
     moved, computed = pair.tokens("external_kv_transfer"), pair.tokens("local_compute")
 
-    text, prompt_tokens = endpoint(through_proxy, PROMPT, f"pd {stream}", stream=stream)
+    text, prompt_tokens = endpoint(through_proxy, PROMPT, f"pd {endpoint.__name__} {stream}", stream=stream)
 
     wait_until(lambda: pair.tokens("external_kv_transfer") >= moved + prompt_tokens)
     assert pair.tokens("external_kv_transfer") == moved + prompt_tokens
     assert pair.tokens("local_compute") == computed
     assert prompt_tokens > 128  # more than a block
     assert text
-    assert (text, prompt_tokens) == endpoint(to_decode, PROMPT, f"alone {stream}", stream=stream)
+    assert (text, prompt_tokens) == endpoint(to_decode, PROMPT, f"alone {endpoint.__name__} {stream}", stream=stream)
     assert pair.tokens("local_compute") == computed + prompt_tokens
 
 

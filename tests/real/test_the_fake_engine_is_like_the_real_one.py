@@ -1,5 +1,6 @@
 """The fake engine cannot drift: the same requests get answers of the same shape and the same status."""
 
+import asyncio
 import json
 import sys
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.fakes.engine import FakeEngine
+from tests.fakes.answers import kv_params
+from tests.fakes.completions import Ending
+from tests.fakes.engine import FakeEngine, Fault
 from tests.real.conftest import MODEL, Pair
 
 HAND_OVER = {
@@ -22,6 +25,9 @@ HAND_OVER = {
 COMMON = {"model": MODEL, "max_tokens": 100, "temperature": 0, "ignore_eos": True}
 CHAT = {**COMMON, "messages": [{"role": "user", "content": "one two three"}]}
 TEXT = {**COMMON, "prompt": "one two three"}
+RESPONSE = {"model": MODEL, "input": "one two three", "max_output_tokens": 100, "temperature": 0, "ignore_eos": True}
+ONE_OUTPUT = {"max_output_tokens": 1}
+MESSAGE = {"model": MODEL, "max_tokens": 100, "temperature": 0, "messages": CHAT["messages"]}
 STREAM = {"stream": True}
 USAGE = {"stream": True, "stream_options": {"include_usage": True}}
 RUNNING_USAGE = {"stream": True, "stream_options": {"include_usage": True, "continuous_usage_stats": True}}
@@ -90,6 +96,39 @@ REQUESTS = {
     "greedy choices": ("/v1/completions", TEXT | {"n": 2}),
     "a temperature below zero": ("/v1/chat/completions", CHAT | {"temperature": -1}),
     "too many logprobs": ("/v1/completions", TEXT | {"logprobs": 50}),
+    "response": ("/v1/responses", RESPONSE),
+    "response stream": ("/v1/responses", RESPONSE | STREAM),
+    "response of one token": ("/v1/responses", RESPONSE | {"max_output_tokens": 1}),
+    "response stream of one token": ("/v1/responses", RESPONSE | STREAM | {"max_output_tokens": 1}),
+    "response with a stop": ("/v1/responses", RESPONSE | {"stop": ["f"]}),
+    "response stream with a stop": ("/v1/responses", RESPONSE | STREAM | {"stop": ["f"]}),
+    "response for decode": ("/v1/responses", RESPONSE | {"kv_transfer_params": HAND_OVER}),
+    "response for decode of one token": ("/v1/responses", RESPONSE | ONE_OUTPUT | {"kv_transfer_params": HAND_OVER}),
+    "response stream for decode": ("/v1/responses", RESPONSE | STREAM | {"kv_transfer_params": HAND_OVER}),
+    "response without a limit": ("/v1/responses", RESPONSE | {"max_output_tokens": None, "stop": ["f"]}),
+    "response of an unknown model": ("/v1/responses", RESPONSE | {"model": "another"}),
+    "response without input": ("/v1/responses", {"model": MODEL}),
+    "response of no tokens": ("/v1/responses", RESPONSE | {"max_output_tokens": 0}),
+    "response of too many tokens": ("/v1/responses", RESPONSE | {"max_output_tokens": 100_000}),
+    "response that is too long": ("/v1/responses", RESPONSE | {"input": "a " * 5000}),
+    "response to another that is unknown": ("/v1/responses", RESPONSE | {"previous_response_id": "resp_1"}),
+    "response of a temperature below zero": ("/v1/responses", RESPONSE | {"temperature": -1}),
+    "message": ("/v1/messages", MESSAGE),
+    "message stream": ("/v1/messages", MESSAGE | STREAM),
+    "message of one token": ("/v1/messages", MESSAGE | {"max_tokens": 1}),
+    "message stream of one token": ("/v1/messages", MESSAGE | STREAM | {"max_tokens": 1}),
+    "message with a stop": ("/v1/messages", MESSAGE | {"stop_sequences": ["f"]}),
+    "message stream with a stop": ("/v1/messages", MESSAGE | STREAM | {"stop_sequences": ["f"]}),
+    "message for decode": ("/v1/messages", MESSAGE | {"kv_transfer_params": HAND_OVER}),
+    "message for decode of one token": ("/v1/messages", MESSAGE | {"max_tokens": 1, "kv_transfer_params": HAND_OVER}),
+    "message stream for decode": ("/v1/messages", MESSAGE | STREAM | {"kv_transfer_params": HAND_OVER}),
+    "message of an unknown model": ("/v1/messages", MESSAGE | {"model": "another"}),
+    "message without a limit": ("/v1/messages", {"model": MODEL, "messages": MESSAGE["messages"]}),
+    "message without a model": ("/v1/messages", {"max_tokens": 5, "messages": MESSAGE["messages"]}),
+    "message without messages": ("/v1/messages", {"model": MODEL, "max_tokens": 5}),
+    "message of too many tokens": ("/v1/messages", MESSAGE | {"max_tokens": 100_000}),
+    "message that is too long": ("/v1/messages", MESSAGE | {"messages": [{"role": "user", "content": "a " * 5000}]}),
+    "message of a temperature below zero": ("/v1/messages", MESSAGE | {"temperature": -1}),
     "top logprobs without logprobs": ("/v1/chat/completions", CHAT | {"top_logprobs": 2}),
 }
 
@@ -128,7 +167,7 @@ def shape(value: Any) -> Any:
 def judged(document: dict[str, Any]) -> Any:
     """The shape of a document; of an error, all but the text of the message."""
     error = document.get("error")
-    return {"error": error | {"message": type(error["message"]).__name__}} if error else shape(document)
+    return document | {"error": error | {"message": type(error["message"]).__name__}} if error else shape(document)
 
 
 def choice_of(event: dict[str, Any]) -> int:
@@ -149,10 +188,16 @@ def _parts(response: httpx.Response) -> list[Any]:
     kind = response.headers.get("content-type", "").partition(";")[0]
     if kind != "text/event-stream":
         return [judged(response.json())] if response.content else []
-    *data, done = [line.removeprefix("data: ") for line in response.text.split("\n\n") if line]
-    assert done == "[DONE]"
-    found = [judged(event) for event in sorted(map(json.loads, data), key=choice_of)]
-    return [each for i, each in enumerate(found) if i == 0 or each != found[i - 1]]
+    return events_of(response.text)
+
+
+def events_of(text: str) -> list[Any]:
+    """Names and shapes of a stream's events, repetitions left out."""
+    events = [event.rpartition("data: ") for event in text.split("\n\n") if event]
+    said = [(name, json.loads(data)) for name, _, data in events if data != "[DONE]"]
+    found = [(name, judged(document)) for name, document in sorted(said, key=lambda event: choice_of(event[1]))]
+    different = [each for i, each in enumerate(found) if i == 0 or each != found[i - 1]]
+    return [*different, *(data for _, _, data in events if data == "[DONE]")]
 
 
 @pytest.mark.parametrize("request_of", REQUESTS.values(), ids=REQUESTS)
@@ -173,6 +218,65 @@ async def test_other_requests(request_of: tuple[str, str, bytes, dict[str, str]]
         faked = await client.request(method, fake.url + path, content=body, headers=headers)
 
     assert shapes(faked) == shapes(real)
+
+
+GENERATING = [(path, body) for path, body in REQUESTS.values() if body in (CHAT, TEXT, RESPONSE, MESSAGE)]
+# Nobody listens at this port.
+LOST_KV = kv_params("engine", "cmpl-1", 1, 3)
+
+
+async def told(client: httpx.AsyncClient, url: str, body: dict[str, Any], after: Any = None) -> tuple[Any, ...]:
+    """Status and shape of an answer, and whether it broke off; ``after`` is called when a token has come."""
+    text, broken = "", False
+    async with client.stream("POST", url, json=body) as answer:
+        try:
+            async for part in answer.aiter_text():
+                text += part
+                if after is not None and "delta" in text.replace('"delta":{"role"', ""):
+                    await after()
+                    after = None
+        except httpx.RemoteProtocolError:
+            broken = True
+    if answer.headers["content-type"].startswith("text/event-stream"):
+        return answer.status_code, events_of(text), broken
+    return answer.status_code, judged(json.loads(text)), broken
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(("path", "body"), GENERATING)
+async def test_kv_that_cannot_be_loaded(path: str, body: dict[str, Any], stream: bool, pair: Pair):
+    body = body | {"stream": stream, "kv_transfer_params": LOST_KV, "cache_salt": f"lost {stream} {path[4:7]}"}
+    async with FakeEngine("decode", model=MODEL) as fake, httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        fake.faults.append(Fault(ending=Ending("error")))
+        assert await told(client, fake.url + path, body) == await told(client, pair.decode + path, body)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(("path", "body"), GENERATING)
+async def test_a_request_that_is_given_up_before_its_first_token(
+    path: str, body: dict[str, Any], stream: bool, pair: Pair
+):
+    body = body | {"stream": stream}
+    async with FakeEngine("decode", model=MODEL) as fake, httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        fake.faults.append(Fault(ending=Ending("abort")))
+        await client.post(f"{pair.decode}/pause?mode=keep")
+        real = asyncio.create_task(told(client, pair.decode + path, body))
+        while not (await client.post(f"{pair.decode}/abort_requests", json={"request_ids": []})).json()["aborted"]:
+            pass
+        await client.post(f"{pair.decode}/resume")
+        assert await told(client, fake.url + path, body) == await real
+
+
+@pytest.mark.parametrize(("path", "body"), [each for each in GENERATING if each[0] != "/v1/completions"])
+async def test_a_stream_that_is_given_up_after_some_tokens(path: str, body: dict[str, Any], pair: Pair):
+    body = body | {"stream": True}
+
+    async def give_up() -> None:
+        await client.post(f"{pair.decode}/abort_requests", json={"request_ids": []})
+
+    async with FakeEngine("decode", model=MODEL) as fake, httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        fake.faults.append(Fault(ending=Ending("abort", 3)))
+        assert await told(client, fake.url + path, body) == await told(client, pair.decode + path, body, give_up)
 
 
 async def test_metrics(pair: Pair):

@@ -1,0 +1,150 @@
+"""One request to one instance, up to the whole answer, or to the first event of a stream that says something."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+
+from proxy.answer import Dialect, Judgement, Verdict, first_statement
+from proxy.completion import Completion
+from proxy.dialects import DIALECTS
+from proxy.engine import EngineClient, Upstream
+from proxy.errors import EngineAborted, EngineCut, EngineError, EngineFailure, EngineRejection, ProxyError
+from proxy.evidence import Evidence
+from proxy.headers import RawHeaders, from_engine
+from proxy.pool import Member, Pool
+from proxy.record import Record
+from proxy.settings import FailurePolicy, Timeouts
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request on its way to the engines."""
+
+    path: str
+    """Of the URL, with the query; the same at the engines."""
+    headers: RawHeaders
+    completion: Completion
+    record: Record
+    policy: FailurePolicy
+
+    @property
+    def dialect(self) -> Dialect:
+        """Of the engines' answers."""
+        return DIALECTS[self.completion.endpoint]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An answer that has come completely."""
+
+    status: int
+    headers: RawHeaders
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An answer of status 200 in server-sent events, of which the first has come. Whoever has it closes it."""
+
+    instance: str
+    dialect: Dialect
+    headers: RawHeaders
+    head: bytes
+    """What has come so far."""
+    rest: AsyncIterator[bytes]
+    """Raises :class:`EngineFailure`."""
+    resources: AsyncExitStack
+    """Closes the connection and counts the request out."""
+    settle: Callable[[ProxyError | None], None]
+    """To be called with what ended it, once."""
+
+
+Answer = Whole | Stream
+
+
+class Exchange:
+    """Sends the legs of requests, and settles what each shows about its instance."""
+
+    def __init__(self, timeouts: Timeouts, pool: Pool, client: EngineClient) -> None:
+        self._timeouts = timeouts
+        self._pool = pool
+        self._client = client
+
+    async def prefill(self, call: Call, member: Member, body: bytes) -> Whole:
+        """The prefill leg; raises :class:`ProxyError`, which the caller settles with what it makes of the answer."""
+        limits = self._timeouts.prefill
+        upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body, limits)
+        try:
+            return await _whole(upstream, call.dialect)
+        finally:
+            await upstream.aclose()
+
+    async def serve(self, call: Call, member: Member, body: bytes, evidence: Evidence) -> Answer:
+        """The leg that answers the client; raises :class:`ProxyError`."""
+        limits = self._timeouts.decode
+        if call.completion.document.get("stream") is not True:
+            limits = replace(limits, first_byte=self._timeouts.whole_answer)
+        try:
+            async with AsyncExitStack() as resources:
+                resources.enter_context(self._pool.using(member))
+                upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body, limits)
+                resources.push_async_callback(upstream.aclose)
+                if upstream.status != 200 or not upstream.is_event_stream:
+                    answer = await _whole(upstream, call.dialect)
+                    evidence.settle(None)
+                    return answer
+                rest = upstream.chunks()
+                head = await _first_events(upstream, rest, call.dialect)
+                evidence.begun()
+                call.record.first_byte = time.monotonic()
+                name, headers = member.instance.name, from_engine(upstream.headers)
+                return Stream(name, call.dialect, headers, head, rest, resources.pop_all(), evidence.settle)
+        except EngineFailure as failure:
+            evidence.settle(failure)
+            raise
+
+
+async def _whole(upstream: Upstream, dialect: Dialect) -> Whole:
+    """Read an answer that is not streamed; raises what it says when that is no success."""
+    body = await upstream.read()
+    headers = from_engine(upstream.headers)
+    if upstream.status >= 400:
+        raise _refusal(upstream, upstream.status, headers, body)
+    if not (body.startswith(b"{") and body.endswith(b"}")):
+        raise EngineCut(upstream.instance.name, "answered what is no JSON object")
+    _check(upstream, dialect.judge(body))
+    return Whole(upstream.status, headers, body)
+
+
+async def _first_events(upstream: Upstream, chunks: AsyncIterator[bytes], dialect: Dialect) -> bytes:
+    """Read a stream until an event is complete that says something; raises what it says when that is no success."""
+    head = b""
+    try:
+        async for chunk in chunks:
+            head += chunk
+            judgement = first_statement(head, dialect)
+            if judgement is not None:
+                _check(upstream, judgement)
+                return head
+    except EngineCut as cut:
+        if not (head and dialect.fails_by_breaking_off):
+            raise
+        headers = [(b"content-type", b"application/json")]
+        body = dialect.error_body("Internal server error", "InternalServerError", 500)
+        raise EngineError(upstream.instance.name, 500, headers, body) from cut
+    raise EngineCut(upstream.instance.name, "ended the stream before it said anything")
+
+
+def _check(upstream: Upstream, judgement: Judgement) -> None:
+    if judgement.verdict is Verdict.ABORTED:
+        raise EngineAborted(upstream.instance.name)
+    if judgement.verdict is Verdict.ERROR:
+        headers = [(b"content-type", b"application/json")]
+        raise _refusal(upstream, judgement.status, headers, judgement.body)
+
+
+def _refusal(upstream: Upstream, status: int, headers: RawHeaders, body: bytes) -> EngineRejection | EngineError:
+    if status < 500:
+        return EngineRejection(status, headers, body)
+    return EngineError(upstream.instance.name, status, headers, body)
