@@ -44,7 +44,7 @@ class LoadReporter:
     def stopping(self) -> None:
         """From now on everything is being stopped."""
         self.close()
-        self._console.print("Stopping (running answers get a few seconds to end)")
+        self._console.print("Stopping (running answers may end; once more Ctrl+C breaks them off)")
 
     def close(self) -> None:
         """Leave the bars as they are and go on with plain lines."""

@@ -42,6 +42,8 @@ class ProxyInstance:
     env: Mapping[str, str]
     host: str
     port: int
+    drain: float
+    """Seconds that running requests may need to finish when it is stopped."""
 
     @property
     def url(self) -> str:

@@ -32,6 +32,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
         env={},
         host=settings.host,
         port=settings.port,
+        drain=settings.drain,
     )
     config = ProxyConfig(
         topology=Topology(

@@ -1,6 +1,7 @@
 """Composition root: a configuration becomes an ASGI application."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from proxy.admission import Admission
 from proxy.api.completions import completion_routes
 from proxy.api.failures import add_failure_handlers
+from proxy.api.gate import Gate
 from proxy.api.ops import ops_routes
 from proxy.api.passthrough import passthrough_routes
 from proxy.config import ProxyConfig
@@ -19,6 +21,7 @@ from proxy.dispatch import Dispatcher
 from proxy.engine import EngineClient
 from proxy.follow import ConfigFollower
 from proxy.health.monitor import HealthMonitor
+from proxy.keys import Keyring, engine_key
 from proxy.metrics import Metrics
 from proxy.pool import Pool
 from proxy.settings import Policy
@@ -27,17 +30,19 @@ from proxy.steering import Steering
 _PROBE_TIMEOUT = 2.0
 
 
-def create_app(config: ProxyConfig, path: Path | None = None) -> FastAPI:
+def create_app(config: ProxyConfig, path: Path | None = None, admission: Admission | None = None) -> FastAPI:
     """The proxy. It probes the instances once before it takes requests, and then in every interval.
 
-    ``path`` is the file of the configuration, if the proxy shall follow it.
+    ``path`` is the file of the configuration, if the proxy shall follow it. Whoever passes ``admission`` can close it:
+    then no new work is taken. Raises
+    :class:`proxy.config.ConfigError` when the environment lacks the engines' key.
     """
     registry = CollectorRegistry()
     settings = config.settings
     pool = Pool(config)
-    admission = Admission(settings.admission)
+    admission = admission or Admission(settings.admission)
     metrics = Metrics(registry, pool, queues=settings.selection.prefill is Policy.TTFT)
-    client = EngineClient()
+    client = EngineClient(engine_key(settings, os.environ))
     monitor = HealthMonitor(pool, client, interval=settings.probe_interval, timeout=_PROBE_TIMEOUT)
 
     follower = None if path is None else ConfigFollower(path, config, pool, monitor)
@@ -60,9 +65,12 @@ def create_app(config: ProxyConfig, path: Path | None = None) -> FastAPI:
     steering = Steering(settings, Random())
     dispatcher = Dispatcher(settings, pool, steering, client, metrics)
     app.include_router(completion_routes(dispatcher, settings, admission, metrics))
-    app.include_router(ops_routes(settings, pool, follower, registry))
+    app.include_router(ops_routes(settings, pool, admission, follower, registry))
     app.include_router(
-        passthrough_routes(pool, client, settings.timeouts.decode, admission, metrics)
+        passthrough_routes(pool, client, settings, admission, metrics)
     )  # the last: it matches everything
     add_failure_handlers(app)
+    keyring = Keyring(settings.client_keys) if settings.client_keys else None
+    hides_keys = keyring is not None or settings.engine_key_env is not None
+    app.add_middleware(Gate, keyring=keyring, hides_keys=hides_keys, admission=admission, metrics=metrics)
     return app

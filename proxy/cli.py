@@ -1,4 +1,4 @@
-"""``proxy --config FILE``: serves until it is told to stop.
+"""``proxy --config FILE``: serves until it is told to stop. ``proxy --new-key NAME``: makes a client's key.
 
 Exit codes: 2 wrong arguments, 3 wrong configuration, 4 the address cannot be had.
 """
@@ -13,13 +13,12 @@ from pathlib import Path
 
 import uvicorn
 
+from proxy.admission import Admission
 from proxy.app import create_app
 from proxy.config import ConfigError, load
+from proxy.keys import new_key
+from proxy.server import LAST_WORDS, Server
 
-logger = logging.getLogger(__name__)
-
-_GRACE = 3
-"""Seconds that running requests get after a signal to stop."""
 _BACKLOG = 2048
 _KEEP_ALIVE = 75
 """Seconds; longer than clients and balancers keep idle connections, so that they close first."""
@@ -28,9 +27,13 @@ _KEEP_ALIVE = 75
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit code."""
     arguments = _parser().parse_args(argv)
+    if arguments.new_key is not None:
+        return _print_new_key(arguments.new_key)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         config = load(arguments.config)
+        admission = Admission(config.settings.admission)
+        app = create_app(config, arguments.config, admission)
     except ConfigError as exc:
         return _fail(str(exc), 3)
     host = arguments.host or config.settings.host
@@ -39,34 +42,43 @@ def main(argv: Sequence[str] | None = None) -> int:
         listener = listen(host, port)
     except OSError as exc:
         return _fail(f"cannot listen on {host}:{port}: {exc.strerror}", 4)
-    server = uvicorn.Server(
+    server = Server(
         uvicorn.Config(
-            create_app(config, arguments.config),
+            app,
             access_log=False,
             log_config=None,
             log_level=logging.WARNING,
             ws="none",
             server_header=False,
-            timeout_graceful_shutdown=_GRACE,
+            timeout_graceful_shutdown=LAST_WORDS,
             timeout_keep_alive=_KEEP_ALIVE,
-        )
+        ),
+        admission,
+        config.settings.drain,
     )
     gc.freeze()  # the garbage collector would look through all that was imported, 20 ms each time
-    logger.info("listening on http://%s:%d", host, listener.getsockname()[1])
     with listener:
-        try:
-            server.run(sockets=[listener])
-        except KeyboardInterrupt:
-            return 130
+        server.run(sockets=[listener])
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="proxy", description="Serves a topology of vLLM instances as one OpenAI API.")
-    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration, JSON")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--config", type=Path, metavar="FILE", help="serve by this configuration, JSON")
+    what.add_argument("--new-key", metavar="NAME", help="make a key for a client of this name, print it and end")
     parser.add_argument("--host", help="instead of the configuration's")
     parser.add_argument("--port", type=int, help="instead of the configuration's")
     return parser
+
+
+def _print_new_key(name: str) -> int:
+    key, digest = new_key()
+    sys.stdout.write(
+        f"The client's key, which is kept nowhere:  {key}\n"
+        f"For proxy.client_keys in the profile:     - {{name: {name}, sha256: {digest}}}\n"
+    )
+    return 0
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeVar
 
-from proxy.errors import ClientGone
+from proxy.errors import ClientGone, ShuttingDown
 
 T = TypeVar("T")
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -12,6 +12,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 async def unless_gone(work: Awaitable[T], receive: Receive) -> T:
     """The result of the work; raises :class:`ClientGone` after the work was cancelled because the client left.
+
+    Raises :class:`ShuttingDown` when the calling task is cancelled: only a server that ends does that.
 
     ``receive`` is ASGI's, after the request's body was read. The work runs in the task that calls, so that none of its
     steps costs a switch between tasks. Work that ends at the same moment wins: its result may hold something open.
@@ -33,7 +35,7 @@ async def unless_gone(work: Awaitable[T], receive: Receive) -> T:
     except asyncio.CancelledError as exc:
         if cancelled and working.cancelling() == cancelled_before + 1:  # more: somebody else stops the task, too
             raise ClientGone("The client closed the connection.") from exc
-        raise
+        raise ShuttingDown("The proxy is shutting down; this request was broken off.") from exc
     finally:
         ended = True
         leaving.cancel()

@@ -13,3 +13,12 @@ class Endpoint(StrEnum):
     """Anthropic's."""
     OTHER = "other"
     """Passed on to one engine as it is."""
+
+
+ROUTES = {
+    "/v1/completions": Endpoint.COMPLETIONS,
+    "/v1/chat/completions": Endpoint.CHAT,
+    "/v1/responses": Endpoint.RESPONSES,
+    "/v1/messages": Endpoint.MESSAGES,
+}
+"""The paths of those that generate."""

@@ -6,6 +6,7 @@ from proxy.errors import EngineCut, EngineFailure, EngineTimeout, EngineUnreacha
 from proxy.headers import RawHeaders, value_of
 from proxy.settings import Leg
 from proxy.topology import Instance
+from proxy.upload import Upload
 from proxy.wire import errors as wire
 from proxy.wire.client import Answer, Client
 
@@ -63,13 +64,23 @@ class Upstream:
 class EngineClient:
     """Connections to all instances."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: str | None = None) -> None:
+        """``key`` is sent with every request."""
         self._client = Client()
+        self._own_headers: RawHeaders = [] if key is None else [(b"authorization", b"Bearer " + key.encode())]
 
     async def open(
-        self, instance: Instance, method: str, path: str, headers: RawHeaders, body: bytes | None, limits: Leg
+        self,
+        instance: Instance,
+        method: str,
+        path: str,
+        headers: RawHeaders,
+        body: bytes | Upload | None,
+        limits: Leg,
     ) -> Upstream:
         """Send a request and wait for status and headers; raises :class:`EngineFailure`. The caller closes the answer.
+
+        Also raises what an upload's parts do.
 
         The limit ``first_byte`` runs from here to the first byte of the body: an engine that streams sends its headers
         before it has computed anything.
@@ -79,7 +90,7 @@ class EngineClient:
                 instance.url,
                 method,
                 path,
-                headers,
+                [*headers, *self._own_headers],
                 body,
                 connect=limits.connect,
                 first_byte=limits.first_byte,

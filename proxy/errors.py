@@ -5,12 +5,14 @@
     ProxyError
     ├── BadRequest              400  the client's fault
     │   ├── PolicyNotAllowed    400
+    │   ├── Unauthorized        401
     │   ├── BodyTooLarge        413
     │   └── NotForClients       403
     ├── ClientGone              499  nobody's fault; nobody reads the answer
     ├── Overloaded              429  too much at a time; carries Retry-After
     ├── Draining                503  the proxy is about to end; carries Retry-After
     ├── NoInstance              503  the deployment's fault; carries Retry-After
+    ├── ShuttingDown            503  the proxy ends before the answer does; carries Retry-After
     ├── EngineRejection         4xx  the client's fault; the engine's own answer, passed on unchanged
     └── EngineFailure           502  the fault of the instance it names
         ├── EngineUnreachable   502  no connection: the request was not sent
@@ -35,6 +37,10 @@ class ProxyError(Exception):
     type: ClassVar[str] = "InternalServerError"
     retry_after: int | None = None
     """Seconds for the Retry-After header."""
+    closes: ClassVar[bool] = False
+    """Whether the connection is closed after the answer."""
+    unread: ClassVar[bool] = False
+    """Whether more of the request's body may come."""
 
 
 class BadRequest(ProxyError):
@@ -48,10 +54,18 @@ class PolicyNotAllowed(BadRequest):
     """The client asks for a failure policy that the deployment does not let it choose."""
 
 
+class Unauthorized(BadRequest):
+    """No key, or one that nobody has."""
+
+    status = 401
+    type = "AuthenticationError"
+
+
 class BodyTooLarge(BadRequest):
     """The request's body is over the limit."""
 
     status = 413
+    unread = True
 
 
 class NotForClients(BadRequest):
@@ -86,6 +100,7 @@ class Draining(ProxyError):
     status = 503
     type = "ServiceUnavailableError"
     retry_after = 1
+    closes = True
 
     def __init__(self) -> None:
         super().__init__("The proxy is shutting down: another one, or this one when it is back, will answer.")
@@ -97,6 +112,15 @@ class NoInstance(ProxyError):
     status = 503
     type = "ServiceUnavailableError"
     retry_after = 2
+
+
+class ShuttingDown(ProxyError):
+    """The proxy ends, and the request's time was up."""
+
+    status = 503
+    type = "ServiceUnavailableError"
+    retry_after = 1
+    closes = True
 
 
 class EngineRejection(ProxyError):

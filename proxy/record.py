@@ -23,7 +23,7 @@ class Record:
     id: RequestId
     endpoint: Endpoint
     client: str | None = None
-    """Who takes turns with others when there is a queue."""
+    """The name of its key; who takes turns with others when there is a queue."""
     started: float = field(default_factory=time.monotonic)
     path: ServedBy | None = None
     """Known once it is served."""
@@ -55,6 +55,7 @@ class Record:
         fields = {
             "id": self.id.internal,
             "endpoint": self.endpoint,
+            "client": self.client,
             "status": status,
             "path": self.path,
             "prefill": self.prefill,

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ByteSize, ConfigDict, Field
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+Bytes = Annotated[ByteSize, Field(ge=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 STRICT = ConfigDict(extra="forbid", strict=True)
+_BODY_LIMIT = ByteSize(64 * 1024 * 1024)
 
 
 class FailurePolicy(StrEnum):
@@ -165,6 +167,28 @@ class Objectives:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientKey:
+    """One client's key, of which only the digest is kept. ``proxy --new-key NAME`` makes one.
+
+    Keys must be long random strings: whoever reads a digest could find out a key that somebody has thought of.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+    """In the log; those who have the same key wait in the same line when there is a queue."""
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """Of the key, in hexadecimal digits."""
+
+
+def _distinct(keys: tuple[ClientKey, ...]) -> tuple[ClientKey, ...]:
+    for values in ([key.name for key in keys], [key.sha256 for key in keys]):
+        if twice := {value for value in values if values.count(value) > 1}:
+            raise ValueError(f"used twice: {', '.join(sorted(twice))}")
+    return keys
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All of it."""
 
@@ -184,3 +208,11 @@ class Settings:
     selection: Selection = field(default_factory=Selection)
     pd: ConditionalPD = field(default_factory=ConditionalPD)
     objectives: Objectives = field(default_factory=Objectives)
+    drain: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
+    """Seconds that running requests get to finish after a signal to stop."""
+    body_limit: Bytes = _BODY_LIMIT
+    """Of a request's body; in a profile also with a unit, e.g. ``64MiB``."""
+    client_keys: Annotated[tuple[ClientKey, ...], AfterValidator(_distinct)] = ()
+    """Who may use the proxy; without any, everybody. With them no key of a client reaches an engine."""
+    engine_key_env: Annotated[str, Field(min_length=1)] | None = None
+    """The environment variable that holds the engines' own key, sent in place of what clients send."""

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from proxy.answer import Judgement, Verdict, good_part
 from proxy.disconnect import unless_gone
 from proxy.engine import Upstream
-from proxy.errors import ClientGone, EngineAborted, EngineCut, EngineError, EngineFailure, ProxyError
+from proxy.errors import ClientGone, EngineAborted, EngineCut, EngineError, EngineFailure, ProxyError, ShuttingDown
 from proxy.events import ENDS, last_event, whole_events
 from proxy.exchange import Stream
 from proxy.headers import RawHeaders
@@ -38,10 +38,16 @@ class Relay(Response):
             async with self._resources:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 ended = await unless_gone(self.relay(send), receive)
+        except ShuttingDown as stopped:
+            ended = stopped
+            await self.break_off(send, stopped)
         except (ClientGone, OSError):  # OSError: how some servers tell a writer that the client is gone
             pass
         finally:
             self._at_end(self.status_code, ended)
+
+    async def break_off(self, send: Send, reason: ShuttingDown) -> None:
+        """Say that the rest will not come. Without it, the server closes the connection before the body's end."""
 
     @abstractmethod
     async def relay(self, send: Send) -> EngineFailure | None:
@@ -75,10 +81,17 @@ class EventRelay(Relay):
             failure = told
         except EngineFailure as cut:
             failure = cut
-            event = self._dialect.error_event(str(cut), cut.type, cut.status, self._last)
-            await send({"type": "http.response.body", "body": event, "more_body": True})
+            await self._tell(cut, send)
         await send({"type": "http.response.body", "body": b""})
         return failure
+
+    async def break_off(self, send: Send, reason: ShuttingDown) -> None:
+        await self._tell(reason, send)
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _tell(self, error: ProxyError, send: Send) -> None:
+        event = self._dialect.error_event(str(error), error.type, error.status, self._last)
+        await send({"type": "http.response.body", "body": event, "more_body": True})
 
     async def _pass_on(self, chunk: bytes, send: Send) -> None:
         """Send the whole events; raises :class:`EngineAborted`, or :class:`EngineError` when the client was told."""

@@ -76,6 +76,11 @@ class Child:
             return 128 - code
         return code
 
+    def hurry(self) -> None:
+        """Ask the program again to end."""
+        if self._process.returncode is None:
+            self._process.terminate()
+
     async def stop(self) -> int:
         """Ask the program to end, wait for it, SIGKILL what is left after the grace; its exit code."""
         if self._process.returncode is None:

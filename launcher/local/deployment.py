@@ -54,4 +54,6 @@ class Deployment:
     """The name clients use."""
     ready: bool
     """Everything was ready once; from then on the supervisor restarts what ends."""
+    stops_within: float
+    """Seconds that the launcher needs at most to stop everything."""
     instances: tuple[InstanceState, ...]

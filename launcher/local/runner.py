@@ -118,6 +118,11 @@ class Runner:
             if self.state.state is not State.FAILED:
                 self._set(State.STOPPED, pid=None, keeper_pid=None)
 
+    def hurry(self) -> None:
+        """While it is being stopped: ask again, which ends it sooner."""
+        if self._child is not None:
+            self._child.hurry()
+
     def _check_answerer(self, child: Child) -> None:
         """Whoever answers on our port must be our child: two deployments may have chosen the same port at once."""
         port = httpx.URL(self.recipe.url).port or 80

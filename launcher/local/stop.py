@@ -4,11 +4,11 @@ import os
 import signal
 import time
 
-from launcher.errors import RunDirectoryError
+from launcher.errors import RunDirectoryError, StateError
 from launcher.local.run_directory import RunDirectory
 
-_PATIENCE = 30.0
-"""Seconds; a launcher stops everything within 10."""
+_PATIENCE = 20.0
+"""Seconds beyond those that the launcher says it needs."""
 
 
 def stop(directory: RunDirectory) -> bool:
@@ -22,7 +22,7 @@ def stop(directory: RunDirectory) -> bool:
         return True
     except PermissionError as exc:
         raise RunDirectoryError(f"launcher {launcher} belongs to another user: stop it as that user") from exc
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _PATIENCE + _needed(directory, launcher)
     while directory.holder() == launcher:
         if time.monotonic() > deadline:
             raise RunDirectoryError(
@@ -30,3 +30,11 @@ def stop(directory: RunDirectory) -> bool:
             )
         time.sleep(0.1)
     return True
+
+
+def _needed(directory: RunDirectory, launcher: int) -> float:
+    try:
+        deployment = directory.read_state()
+    except StateError:
+        return 0.0
+    return deployment.stops_within if deployment is not None and deployment.launcher_pid == launcher else 0.0

@@ -12,7 +12,7 @@ from typing import Protocol
 import httpx
 
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
-from launcher.local.child import Command
+from launcher.local.child import KEEPER_MARGIN, Command
 from launcher.local.deployment import Deployment, State
 from launcher.local.run_directory import RunDirectory
 from launcher.local.runner import Recipe, Runner
@@ -20,9 +20,10 @@ from launcher.plan import Plan
 from launcher.profile import Device
 from proxy.topology import Role
 
-# Together under 10 s: whoever presses Ctrl+C finds nothing left after that.
-_PROXY_GRACE = 4.0
+_PROXY_MARGIN = 2.0
+"""Seconds that the proxy needs to end when the time of its requests is up."""
 _ENGINE_GRACE = 4.0
+_KEEPERS = 2 * KEEPER_MARGIN
 _PROXY_START_BUDGET = 30.0
 
 
@@ -71,7 +72,7 @@ class Supervisor:
         Whatever happens, nothing runs any more afterwards.
         """
         self._directory.write_plan(self._plan)
-        with _stop_signal() as stop:
+        with _stop_signals() as (stop, at_once):
             work = asyncio.create_task(self._serve(once_ready), name="deployment")
             stopped = asyncio.create_task(stop.wait(), name="stop signal")
             try:
@@ -81,7 +82,7 @@ class Supervisor:
             finally:
                 self._reporter.stopping()
                 await _cancel(work, stopped)
-                await self._stop()
+                await self._stop(at_once)
         return self._ready
 
     def deployment(self) -> Deployment:
@@ -94,6 +95,7 @@ class Supervisor:
             address=self._plan.proxy.url,
             model=self._plan.served_name,
             ready=self._ready,
+            stops_within=_proxy_grace(self._plan) + _ENGINE_GRACE + _KEEPERS,
             instances=tuple(runner.state for runner in (*self._engines, self._proxy)),
         )
 
@@ -127,9 +129,16 @@ class Supervisor:
             tail = error.log_tail if isinstance(error, InstanceDiedError) else ()
             raise InstanceDiedError(f"{runner.state.reason}; nothing is left that could answer", tail)
 
-    async def _stop(self) -> None:
+    async def _stop(self, at_once: asyncio.Event) -> None:
+        """The proxy first, since running requests need the engines; a second signal breaks these requests off."""
+        hurry = asyncio.create_task(self._hurry(at_once), name="second stop signal")
         await self._proxy.stop()
+        await _cancel(hurry)
         await asyncio.gather(*(engine.stop() for engine in self._engines))
+
+    async def _hurry(self, at_once: asyncio.Event) -> None:
+        await at_once.wait()
+        self._proxy.hurry()
 
     def _publish(self) -> None:
         deployment = self.deployment()
@@ -172,24 +181,28 @@ def _proxy_recipe(plan: Plan, directory: RunDirectory, environ: Mapping[str, str
         url=proxy.url,
         ready_path="/ready",
         command=Command(
-            proxy.argv, {**environ, **proxy.env}, directory.log(proxy.name), _PROXY_GRACE, f"{mark}/{proxy.name}"
+            proxy.argv, {**environ, **proxy.env}, directory.log(proxy.name), _proxy_grace(plan), f"{mark}/{proxy.name}"
         ),
         start_budget=_PROXY_START_BUDGET,
     )
 
 
+def _proxy_grace(plan: Plan) -> float:
+    return plan.proxy.drain + _PROXY_MARGIN
+
+
 @contextmanager
-def _stop_signal() -> Iterator[asyncio.Event]:
-    """Set on SIGINT, SIGTERM and SIGHUP (a closed terminal)."""
-    event = asyncio.Event()
+def _stop_signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
+    """Set on the first and on the second of SIGINT, SIGTERM and SIGHUP (a closed terminal)."""
+    first, second = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     signals = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup means it
         signals.append(signal.SIGHUP)
     for number in signals:
-        loop.add_signal_handler(number, event.set)
+        loop.add_signal_handler(number, lambda: (second if first.is_set() else first).set())
     try:
-        yield event
+        yield first, second
     finally:
         for number in signals:
             loop.remove_signal_handler(number)

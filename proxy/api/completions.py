@@ -11,12 +11,13 @@ from proxy.admission import Admission
 from proxy.api.body import read_body
 from proxy.api.failures import failure_response
 from proxy.api.finish import Finish
+from proxy.api.gate import client_of
 from proxy.api.target import target_of
 from proxy.client_policy import HEADER, policy_of
 from proxy.completion import parse
 from proxy.disconnect import unless_gone
 from proxy.dispatch import Dispatcher
-from proxy.endpoint import Endpoint
+from proxy.endpoint import ROUTES, Endpoint
 from proxy.errors import ProxyError
 from proxy.exchange import Call, Whole
 from proxy.headers import request_id, to_engine, value_of
@@ -24,13 +25,6 @@ from proxy.metrics import Metrics
 from proxy.record import Record
 from proxy.settings import Settings
 from proxy.streaming import EventRelay
-
-_ROUTES = {
-    "/v1/completions": Endpoint.COMPLETIONS,
-    "/v1/chat/completions": Endpoint.CHAT,
-    "/v1/responses": Endpoint.RESPONSES,
-    "/v1/messages": Endpoint.MESSAGES,
-}
 
 
 def completion_routes(dispatcher: Dispatcher, settings: Settings, admission: Admission, metrics: Metrics) -> APIRouter:
@@ -44,7 +38,7 @@ def completion_routes(dispatcher: Dispatcher, settings: Settings, admission: Adm
         return complete
 
     # Plain routes: the framework's own would look for parameters to inject, a twentieth of all work per request.
-    for path, endpoint in _ROUTES.items():
+    for path, endpoint in ROUTES.items():
         router.add_route(path, route(endpoint), methods=["POST"])
     return router
 
@@ -58,11 +52,13 @@ async def _complete(
     metrics: Metrics,
 ) -> Response:
     client_headers = request.scope["headers"]
-    record = Record(request_id(value_of(client_headers, b"x-request-id"), uuid.uuid4().hex), endpoint)
+    record = Record(
+        request_id(value_of(client_headers, b"x-request-id"), uuid.uuid4().hex), endpoint, client_of(request.scope)
+    )
     finish = Finish(record, metrics, admission)
     try:
         policy = policy_of(value_of(client_headers, HEADER), settings)
-        completion = parse(await read_body(request), endpoint)
+        completion = parse(await read_body(request, settings.body_limit), endpoint)
         await finish.enter(request.receive)
         call = Call(target_of(request), to_engine(client_headers, record.id.internal), completion, record, policy)
         answer = await unless_gone(dispatcher.answer(call), request.receive)

@@ -1,28 +1,61 @@
 """Errors as HTTP answers."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from proxy.dialects import DIALECTS
-from proxy.errors import EngineError, EngineRejection, ProxyError, error_body
+from proxy.errors import EngineError, EngineRejection, ProxyError, Unauthorized, error_body
 from proxy.record import Record
 
+_LINGER = 5.0
+"""Seconds for which a body that nobody wants is still taken."""
 
-def failure_response(error: ProxyError, record: Record) -> Response:
-    """An engine's own answer unchanged; else the error as clients of the route read it."""
+
+class Refusal(Response):
+    """An answer before the request's end, after which the connection is closed.
+
+    What the client is still sending is taken for a while and dropped: were the connection closed at once, the client's
+    system could throw the answer away before the client has seen it.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.headers["connection"] = "close"
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        try:
+            async with asyncio.timeout(_LINGER):
+                while (await receive()).get("more_body", False):
+                    pass
+        except TimeoutError:
+            pass
+        await send({"type": "http.response.body", "body": b""})
+
+
+def failure_response(error: ProxyError, record: Record, *, unread: bool = False) -> Response:
+    """An engine's own answer unchanged; else the error as clients of the route read it.
+
+    ``unread``: of the request's body nothing was read.
+    """
     headers = record.headers()
     if isinstance(error, EngineRejection | EngineError):
         response = Response(error.body, error.status)
         response.raw_headers += [*error.headers, *headers]
         return response
     body = DIALECTS[record.endpoint].error_body(str(error), error.type, error.status)
-    response = Response(body, error.status, media_type="application/json")
+    kind = Refusal if unread or error.unread else Response
+    response = kind(body, error.status, media_type="application/json")
     if error.retry_after is not None:
         response.headers["retry-after"] = str(error.retry_after)
+    if isinstance(error, Unauthorized):
+        response.headers["www-authenticate"] = "Bearer"
+    if error.closes:
+        response.headers["connection"] = "close"
     response.raw_headers += headers
     return response
 

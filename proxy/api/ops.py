@@ -4,8 +4,11 @@ import time
 
 from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from proxy.admission import Admission
+from proxy.api.gate import client_of
 from proxy.follow import ConfigFollower
 from proxy.pool import Pool
 from proxy.settings import FailurePolicy, Settings
@@ -13,7 +16,11 @@ from proxy.topology import Role
 
 
 def ops_routes(
-    settings: Settings, pool: Pool, follower: ConfigFollower | None, registry: CollectorRegistry
+    settings: Settings,
+    pool: Pool,
+    admission: Admission,
+    follower: ConfigFollower | None,
+    registry: CollectorRegistry,
 ) -> APIRouter:
     """The routes over the live state."""
     router = APIRouter()
@@ -23,11 +30,14 @@ def ops_routes(
         return Response()
 
     @router.get("/ready", response_model=None)
-    async def ready() -> Response:
-        state = readiness(settings, pool)
+    async def ready(request: Request) -> Response:
+        state = readiness(settings, pool, draining=admission.closed)
         if follower is not None:
             state["configuration"] = follower.problem or "as in the file"
-        return JSONResponse(state, 200 if state["ready"] else 503)
+        status = 200 if state["ready"] else 503
+        if settings.client_keys and client_of(request.scope) is None:
+            return JSONResponse({"ready": state["ready"], "draining": state["draining"]}, status)
+        return JSONResponse(state, status)
 
     @router.get("/metrics", response_model=None)
     async def metrics() -> Response:
@@ -36,7 +46,7 @@ def ops_routes(
     return router
 
 
-def readiness(settings: Settings, pool: Pool) -> dict[str, object]:
+def readiness(settings: Settings, pool: Pool, *, draining: bool) -> dict[str, object]:
     """Which ways of serving work now, and why not. Ready means: an ordinary request would be answered."""
     now = time.monotonic()
     with_pd = pool.connector is not None
@@ -44,7 +54,8 @@ def readiness(settings: Settings, pool: Pool) -> dict[str, object]:
     may_fall_back = not with_pd or settings.failure_policy is FailurePolicy.AGGREGATE
     aggregated = may_fall_back and bool(pool.candidates(Role.AGGREGATED, Role.DECODE))
     return {
-        "ready": pd or aggregated,
+        "ready": (pd or aggregated) and not draining,
+        "draining": draining,
         "modes": {"pd": pd, "aggregated": aggregated},
         "instances": [
             {

@@ -9,9 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from proxy.admission import Admission
-from proxy.api.body import read_body
+from proxy.api.body import SMALL, Body
 from proxy.api.failures import failure_response
 from proxy.api.finish import Finish
+from proxy.api.gate import client_of
 from proxy.api.target import target_of
 from proxy.completion import Bypass, without_kv_params
 from proxy.disconnect import unless_gone
@@ -24,9 +25,10 @@ from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.record import Record, ServedBy
 from proxy.selection import burden
-from proxy.settings import Leg
+from proxy.settings import Leg, Settings
 from proxy.streaming import Passage
 from proxy.topology import Role
+from proxy.upload import Upload
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 # Those that answer clients come first.
@@ -40,7 +42,7 @@ _OPERATING = re.compile(
 
 
 def passthrough_routes(
-    pool: Pool, client: EngineClient, limits: Leg, admission: Admission, metrics: Metrics
+    pool: Pool, client: EngineClient, settings: Settings, admission: Admission, metrics: Metrics
 ) -> APIRouter:
     """The route that matches whatever no other does."""
     router = APIRouter()
@@ -48,16 +50,22 @@ def passthrough_routes(
     async def pass_on(request: Request) -> Response:
         headers = request.scope["headers"]
         identity = request_id(value_of(headers, b"x-request-id"), uuid.uuid4().hex)
-        record = Record(identity, Endpoint.OTHER)
+        record = Record(identity, Endpoint.OTHER, client_of(request.scope))
         if pool.connector is not None and request.method == "POST":
             record.bypass = Bypass.ROUTE
         finish = Finish(record, metrics, admission)
         try:
-            body = await _checked_body(request)
-            await finish.enter(request.receive)
+            if _OPERATING.match(request.scope["path"]):
+                raise NotForClients(
+                    f"{request.method} {request.scope['path']} operates an engine: ask the engine itself."
+                )
+            incoming = Body(request, settings.body_limit)
+            body = await _to_send(request, incoming)
+            await finish.enter(incoming.receive)
             passed = to_engine_unchanged(headers, identity.internal)
+            limits = settings.timeouts.decode
             return await unless_gone(
-                _open(request, passed, body, pool, client, limits, metrics, finish), request.receive
+                _open(request, passed, body, pool, client, limits, metrics, finish), incoming.receive
             )
         except ProxyError as error:
             finish(error.status, error)
@@ -67,18 +75,25 @@ def passthrough_routes(
     return router
 
 
-async def _checked_body(request: Request) -> bytes:
-    if _OPERATING.match(request.scope["path"]):
-        raise NotForClients(f"{request.method} {request.scope['path']} operates an engine: ask the engine itself.")
-    body = await read_body(request)
-    is_json = "json" in (value_of(request.scope["headers"], b"content-type") or "").lower()
-    return without_kv_params(body) if is_json else body
+async def _to_send(request: Request, body: Body) -> bytes | Upload | None:
+    """JSON is looked into, and what may be sent twice is kept; of all else there is never more than a piece here."""
+    if body.is_empty:
+        return None
+    if "json" in (value_of(request.scope["headers"], b"content-type") or "").lower():
+        return without_kv_params(await body.whole())
+    if _reads_only(request) or (body.length is not None and body.length <= SMALL):
+        return await body.whole()
+    return body.upload()
+
+
+def _reads_only(request: Request) -> bool:
+    return request.method in {"GET", "HEAD", "OPTIONS"}
 
 
 async def _open(
     request: Request,
     headers: RawHeaders,
-    body: bytes,
+    body: bytes | Upload | None,
     pool: Pool,
     client: EngineClient,
     limits: Leg,
@@ -86,7 +101,7 @@ async def _open(
     finish: Finish,
 ) -> Response:
     """One engine's answer. The next engine is asked when one fails and nothing was sent, or nothing can be changed."""
-    reads_only = request.method in {"GET", "HEAD", "OPTIONS"}
+    reads_only = _reads_only(request)
     failure: ProxyError = NoInstance("No instance serves now.")
     for member in _candidates(pool, any_role=reads_only):
         try:
@@ -109,7 +124,7 @@ def _candidates(pool: Pool, *, any_role: bool) -> list[Member]:
 async def _ask(
     request: Request,
     headers: RawHeaders,
-    body: bytes,
+    body: bytes | Upload | None,
     member: Member,
     pool: Pool,
     client: EngineClient,
@@ -124,7 +139,7 @@ async def _ask(
         resources.enter_context(pool.using(member))
         target = target_of(request)
         try:
-            upstream = await client.open(member.instance, request.method, target, headers, body or None, limits)
+            upstream = await client.open(member.instance, request.method, target, headers, body, limits)
         except EngineFailure as failure:
             evidence.settle(failure)
             raise

@@ -3,9 +3,12 @@
 import asyncio
 import ssl
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from proxy.headers import RawHeaders
+from proxy.upload import Upload
 from proxy.wire.connection import Connection
 from proxy.wire.errors import BadAddress, Broken, ConnectTimeout, Unreachable, Unsendable
 
@@ -84,7 +87,7 @@ class Client:
         method: str,
         path: str,
         headers: RawHeaders,
-        body: bytes | None,
+        body: bytes | Upload | None,
         *,
         connect: float,
         first_byte: float,
@@ -93,7 +96,8 @@ class Client:
         """Send a request to the server at a base address and wait for status and headers; raises :class:`WireError`.
 
         Limits in seconds: ``connect`` until the connection stands, ``first_byte`` from here to the first byte of the
-        body, ``idle`` from each piece of the body to the next.
+        body, ``idle`` from each piece of the body to the next. An upload travels over a new connection, since it could
+        not be sent again if a kept one turned out to be closed; its parts' errors are raised as they are.
         """
         server = self._servers.get(url)
         if server is None:
@@ -101,6 +105,11 @@ class Client:
         head = _head(server, method, path, headers, body)
         loop = asyncio.get_running_loop()
         first_byte_by = loop.time() + first_byte
+        if isinstance(body, Upload):
+            fresh = await self._connect(server, min(loop.time() + connect, first_byte_by))
+            with _aborted_by_errors(fresh):
+                await fresh.upload(head, body, first_byte=first_byte, idle=idle)
+            return Answer(server, fresh)
         kept = server.take(loop.time())
         if kept is not None:
             try:
@@ -149,23 +158,32 @@ class Client:
 async def _exchange(
     server: Server, connection: Connection, head: bytes, body: bytes, first_byte_by: float, idle: float
 ) -> Answer:
-    try:
+    with _aborted_by_errors(connection):
         await connection.exchange(head, body, first_byte_by=first_byte_by, idle=idle)
-    except BaseException:  # also when cancelled: an engine shall not compute what nobody reads
-        connection.abort()
-        raise
     return Answer(server, connection)
 
 
-def _head(server: Server, method: str, path: str, headers: RawHeaders, body: bytes | None) -> bytes:
+@contextmanager
+def _aborted_by_errors(connection: Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:  # also when cancelled: an engine shall not compute what nobody reads
+        connection.abort()
+        raise
+
+
+def _head(server: Server, method: str, path: str, headers: RawHeaders, body: bytes | Upload | None) -> bytes:
     try:
         target = server.prefix + path.encode("ascii")
     except UnicodeError as exc:
         raise Unsendable("the path is not ASCII") from exc
     lines = [b"%b %b HTTP/1.1" % (method.encode(), target), b"host: " + server.authority]
     lines += [b"%b: %b" % header for header in headers]
-    if body is not None:
-        lines.append(b"content-length: %d" % len(body))
+    length = body.length if isinstance(body, Upload) else body if body is None else len(body)
+    if length is not None:
+        lines.append(b"content-length: %d" % length)
+    elif body is not None:
+        lines.append(b"transfer-encoding: chunked")
     head = b"\r\n".join(lines)
     if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1 or target.count(b" "):
         raise Unsendable("a line break in a header or a blank in the path")

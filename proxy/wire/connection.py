@@ -3,9 +3,11 @@
 import asyncio
 import math
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import cast
 
 from proxy.headers import RawHeaders
+from proxy.upload import Upload
 from proxy.wire.errors import AnswerTimeout, Broken, Malformed, SendTimeout, WireError
 from proxy.wire.response import ResponseReader
 
@@ -33,6 +35,7 @@ class Connection(asyncio.Protocol):
         self._exchanging = False
         self._sent = True
         self._writable = True
+        self._drained = asyncio.Event()
         self._paused = False
         self._first_byte_by: float | None = None
         self._idle = 0.0
@@ -59,16 +62,34 @@ class Connection(asyncio.Protocol):
         ``first_byte_by`` is the deadline of the first byte of the answer's body, ``idle`` the seconds that may pass
         before each further one.
         """
-        if self._failure is not None:
-            raise self._failure
-        self._reader.begin(to_head=head.startswith(b"HEAD "))
-        self._exchanging = True
-        self.answered = False
+        self._begin(head, idle)
         self._first_byte_by = first_byte_by
-        self._idle = idle
         await self._send(head, body, first_byte_by)
         while not self._reader.head_complete:
             await self._wait(first_byte_by, AnswerTimeout)
+
+    async def upload(self, head: bytes, body: Upload, *, first_byte: float, idle: float) -> None:
+        """As :meth:`exchange`, with a body that still comes: ``first_byte`` seconds count from its end.
+
+        Until then only the server can be late, when it takes nothing for ``idle`` seconds. Also raises what the body's
+        parts do.
+        """
+        self._begin(head, idle)
+        self._sent = False
+        self._transport.write(head)
+        sending = asyncio.create_task(self._send_parts(body, idle), name="upload")
+        sending.add_done_callback(lambda _: self._wake())
+        deadline = math.inf
+        try:
+            while not self._reader.head_complete:
+                if sending.done() and deadline == math.inf:
+                    sending.result()
+                    deadline = self._loop.time() + first_byte
+                await self._wait(deadline, AnswerTimeout)
+        finally:
+            sending.cancel()  # an early answer is a refusal of the rest
+            await asyncio.gather(sending, return_exceptions=True)
+        self._first_byte_by = self._loop.time() + first_byte if deadline == math.inf else deadline
 
     async def chunk(self) -> bytes:
         """What has come of the body, at least one byte; empty at its end. Raises :class:`WireError`."""
@@ -110,6 +131,31 @@ class Connection(asyncio.Protocol):
             self._paused = False
             self._transport.resume_reading()
         return self._reader.take()
+
+    def _begin(self, head: bytes, idle: float) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self._reader.begin(to_head=head.startswith(b"HEAD "))
+        self._exchanging = True
+        self.answered = False
+        self._idle = idle
+
+    async def _send_parts(self, body: Upload, idle: float) -> None:
+        async with aclosing(body.parts) as parts:
+            async for part in parts:
+                if self._transport.is_closing():
+                    return
+                self._transport.write(part if body.length is not None else b"%x\r\n%b\r\n" % (len(part), part))
+                if not self._writable:
+                    self._drained.clear()
+                    try:
+                        async with asyncio.timeout(idle):
+                            await self._drained.wait()
+                    except TimeoutError as exc:
+                        raise SendTimeout from exc
+        if body.length is None:
+            self._transport.write(b"0\r\n\r\n")
+        self._sent = True
 
     async def _send(self, head: bytes, body: bytes, deadline: float) -> None:
         if len(body) <= _PIECE:
@@ -212,4 +258,5 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The server has caught up."""
         self._writable = True
+        self._drained.set()
         self._wake()

@@ -158,5 +158,15 @@ async def _read(reader: asyncio.StreamReader) -> Seen:
     request, *lines = head.split("\r\n")[:-2]
     method, path, _ = request.split(" ")
     headers = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+    if "transfer-encoding" in dict(headers):
+        return Seen(method, path, headers, await _chunks(reader))
     length = int(dict(headers).get("content-length", 0))
     return Seen(method, path, headers, await reader.readexactly(length))
+
+
+async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    body = b""
+    while size := int(await reader.readline(), 16):
+        body += (await reader.readexactly(size + 2))[:-2]
+    await reader.readline()
+    return body

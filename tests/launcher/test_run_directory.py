@@ -29,6 +29,7 @@ DEPLOYMENT = Deployment(
     address="http://127.0.0.1:8000",
     model="smollm2",
     ready=True,
+    stops_within=28.0,
     instances=(
         InstanceState("prefill-0", "prefill", "http://127.0.0.1:8100", State.READY, 1, 2, 3.5, 4, None),
         InstanceState("proxy", "proxy", "http://127.0.0.1:8000", State.FAILED, reason="crash loop"),
@@ -116,7 +117,7 @@ def test_a_new_state_replaces_the_old_file_at_once(tmp_path):
     directory = RunDirectory(tmp_path)
     directory.write_state(DEPLOYMENT)
     with (tmp_path / "state.json").open() as reader:
-        directory.write_state(Deployment("other", 1, 2.0, "mark", "", "", False, ()))
+        directory.write_state(Deployment("other", 1, 2.0, "mark", "", "", False, 10.0, ()))
         assert '"demo"' in reader.read()
     assert directory.read_state().profile == "other"
     assert [file.name for file in tmp_path.iterdir()] == ["state.json"]

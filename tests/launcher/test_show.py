@@ -13,7 +13,7 @@ from tests.launcher.builders import plan
 
 def deployment(state, reason=None):
     decode = InstanceState("decode-0", "decode", "http://127.0.0.1:8100", state, reason=reason)
-    return Deployment("demo", 1, 0.0, "mark", "http://127.0.0.1:8000", "m", state is State.READY, (decode,))
+    return Deployment("demo", 1, 0.0, "mark", "http://127.0.0.1:8000", "m", state is State.READY, 10.0, (decode,))
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal():

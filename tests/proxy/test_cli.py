@@ -1,17 +1,15 @@
 """The program."""
 
-import asyncio
 import signal
 import socket
-import sys
 
-import httpx
 import pytest
 
 from proxy.cli import listen, main
 from proxy.config import ProxyConfig, dump
 from tests.fakes.engine import FakeEngine
 from tests.proxy.conftest import topology_of
+from tests.proxy.program import running
 
 
 @pytest.fixture
@@ -38,27 +36,18 @@ def test_a_port_in_use_is_one_message_and_exit_code_4(config_file, capsys):
 
 
 async def test_the_program_serves_until_it_is_told_to_stop(tmp_path):
-    async with FakeEngine("prefill") as prefill, FakeEngine("decode") as decode:
-        file = tmp_path / "proxy.json"
-        file.write_text(dump(ProxyConfig(topology_of([prefill, decode]))))
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "proxy", "--config", str(file), "--port", "0", stderr=asyncio.subprocess.PIPE
-        )
-        try:
-            line = await asyncio.wait_for(process.stderr.readline(), 20)
-            url = line.decode().partition("listening on ")[2].strip()
-            async with httpx.AsyncClient(base_url=url, timeout=20, trust_env=False) as client:
-                answer = await client.post("/v1/completions", json={"model": "fake", "prompt": "x"})
-            assert answer.headers["x-duet-path"] == "pd"
-            assert "server" not in answer.headers
-            process.send_signal(signal.SIGTERM)
-            _, log = await asyncio.wait_for(process.communicate(), 20)
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        assert b"endpoint=completions status=200 path=pd" in log
-        assert b"Traceback" not in log
+    async with (
+        FakeEngine("prefill") as prefill,
+        FakeEngine("decode") as decode,
+        running(ProxyConfig(topology_of([prefill, decode])), tmp_path) as program,
+    ):
+        answer = await program.client.post("/v1/completions", json={"model": "fake", "prompt": "x"})
+        assert answer.headers["x-duet-path"] == "pd"
+        assert "server" not in answer.headers
+        program.signal(signal.SIGTERM)
+        assert await program.end() == 0
+    assert "endpoint=completions client=- status=200 path=pd" in program.log
+    assert "Traceback" not in program.log
 
 
 def test_events_of_a_stream_do_not_wait_for_each_others_acknowledgement():

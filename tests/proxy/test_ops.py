@@ -106,7 +106,8 @@ async def test_a_request_is_one_line_in_the_log_without_prompt_or_secret(duet, c
     (line,) = [record.getMessage() for record in caplog.records if record.name == "proxy.api.finish"]
     assert line.startswith("id=mine-")
     assert (
-        "endpoint=completions status=200 path=pd prefill=prefill-0 decode=decode-0 bypass=- failure=- ttft_ms=" in line
+        "endpoint=completions client=- status=200 path=pd prefill=prefill-0 decode=decode-0 bypass=- failure=- ttft_ms="
+        in line
     )
     assert "secret" not in caplog.text
     assert "hidden" not in caplog.text

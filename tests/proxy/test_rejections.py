@@ -1,7 +1,5 @@
 """Requests that an engine or the proxy refuses."""
 
-import json
-
 import pytest
 
 from proxy.settings import FailurePolicy
@@ -63,15 +61,6 @@ async def test_a_body_that_is_no_json_object_reaches_no_engine(duet, raw):
     assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
     assert duet.prefill.seen == duet.decode.seen == []
     assert await duet.metric("duet_requests_total", endpoint="chat_completions", path="none", status="400") == 1
-
-
-async def test_a_body_over_the_limit_is_refused(duet, monkeypatch):
-    monkeypatch.setattr("proxy.api.body.LIMIT", 1000)
-    raw = json.dumps({**TEXT, "prompt": "x" * 1000}).encode()
-    answer = await duet.client.post("/v1/completions", content=raw)
-    assert answer.status_code == 413
-    assert "1000" in answer.json()["error"]["message"]
-    assert duet.prefill.seen == []
 
 
 async def test_an_unknown_route_or_method_gets_the_engines_own_answer(duet):

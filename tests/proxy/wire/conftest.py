@@ -11,6 +11,7 @@ from typing import Protocol
 import pytest
 import uvloop
 
+from proxy.upload import Upload
 from proxy.wire.client import Answer, Client
 
 
@@ -33,6 +34,10 @@ class Peer:
     async def head(self) -> bytes:
         """The next request's head."""
         return await self._reader.readuntil(b"\r\n\r\n")
+
+    async def until(self, end: bytes) -> bytes:
+        """What comes, up to and with these bytes."""
+        return await self._reader.readuntil(end)
 
     async def say(self, data: bytes) -> None:
         """Send, as one piece where the network lets it."""
@@ -99,7 +104,7 @@ class Ask(Protocol):
         url: str,
         method: str = "POST",
         path: str = "/x",
-        body: bytes | None = b"{}",
+        body: bytes | Upload | None = b"{}",
         *,
         headers: list[tuple[bytes, bytes]] | None = None,
         connect: float = 10,
@@ -177,7 +182,7 @@ def ask(client: Client) -> Ask:
         url: str,
         method: str = "POST",
         path: str = "/x",
-        body: bytes | None = b"{}",
+        body: bytes | Upload | None = b"{}",
         *,
         headers: list[tuple[bytes, bytes]] | None = None,
         connect: float = 10,

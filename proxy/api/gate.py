@@ -1,0 +1,80 @@
+"""The first that sees a request: refuses what must not reach a route, and takes the client's key away."""
+
+import uuid
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from proxy.admission import Admission
+from proxy.api.failures import failure_response
+from proxy.api.finish import Finish
+from proxy.endpoint import ROUTES, Endpoint
+from proxy.errors import Draining, ProxyError, Unauthorized
+from proxy.headers import RawHeaders, request_id, value_of
+from proxy.keys import Keyring, without_keys
+from proxy.metrics import Metrics
+from proxy.record import Record
+
+_OPS = frozenset({"/health", "/ready", "/metrics"})
+"""Answered also while the proxy drains."""
+_OPEN = frozenset({"/health", "/ready"})
+"""Need no key: who probes has none. Without one, ``/ready`` says no more than whether."""
+_CLIENT = "duet.client"
+
+
+def client_of(scope: Scope) -> str | None:
+    """The name of the key that came with a request; ``None`` where none is needed."""
+    name = scope.get(_CLIENT)
+    return name if isinstance(name, str) else None
+
+
+class Gate:
+    """Passes requests on to the application, or answers them itself.
+
+    With ``hides_keys`` the application sees no key of a client; whose it was is in the scope.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, keyring: Keyring | None, hides_keys: bool, admission: Admission, metrics: Metrics
+    ) -> None:
+        self._app = app
+        self._keyring = keyring
+        self._hides_keys = hides_keys
+        self._admission = admission
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._check(scope)
+        except ProxyError as error:
+            await self._refuse(error, scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        """Raises the reason not to let the request in."""
+        path, headers = scope["path"], scope["headers"]
+        if self._keyring is not None:
+            scope[_CLIENT] = self._keyring.owner(headers)
+            if scope[_CLIENT] is None and path not in _OPEN and not _is_preflight(scope["method"], headers):
+                raise Unauthorized(
+                    "This address needs a key: send Authorization: Bearer KEY, with a key that is valid."
+                )
+        if self._hides_keys:
+            scope["headers"] = without_keys(headers)
+        if self._admission.closed and path not in _OPS:
+            raise Draining
+
+    async def _refuse(self, error: ProxyError, scope: Scope, receive: Receive, send: Send) -> None:
+        given = value_of(scope["headers"], b"x-request-id")
+        endpoint = ROUTES.get(scope["path"], Endpoint.OTHER)
+        record = Record(request_id(given, uuid.uuid4().hex), endpoint, client_of(scope))
+        Finish(record, self._metrics, self._admission)(error.status, error)
+        await failure_response(error, record, unread=True)(scope, receive, send)
+
+
+def _is_preflight(method: str, headers: RawHeaders) -> bool:
+    """A browser's question whether it may ask; it never carries a key."""
+    return method == "OPTIONS" and value_of(headers, b"access-control-request-method") is not None

@@ -1,0 +1,220 @@
+"""Bodies of requests: their limit, and those that are passed on while they come."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Self
+
+import pytest
+
+from proxy.settings import Settings
+from tests.proxy.conftest import Duet, eventually
+
+JSON = b"content-type: application/json\r\n"
+PIECE = b"x" * 100_000
+
+
+class RawEngine:
+    """An engine that deals with a connection as a script says, and answers ``/health``."""
+
+    role = "aggregated"
+
+    def __init__(self, script: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> None:
+        self._script = script
+        self.head = b""
+        self.done = asyncio.Event()
+        """Set when the script has ended."""
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        if head.startswith(b"GET /health "):
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        else:
+            self.head = head
+            await self._script(reader, writer)
+            self.done.set()
+        writer.close()
+
+
+class Client:
+    """One connection to the proxy, byte by byte."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self._writer = writer
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def answer(self) -> tuple[int, bytes, dict]:
+        """Status, head and JSON body."""
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        return int(head.split()[1]), head, json.loads(await self.reader.readexactly(length))
+
+    async def passed_on(self) -> int:
+        """The status of an engine's answer."""
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        await self.reader.readuntil(b"0\r\n\r\n")
+        return int(head.split()[1])
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+@pytest.fixture
+async def connect() -> AsyncIterator[Callable[[Duet], Awaitable[Client]]]:
+    """Opens connections; the test's end closes them."""
+    clients = []
+
+    async def begin(duet: Duet) -> Client:
+        host, port = duet.url.removeprefix("http://").split(":")
+        clients.append(Client(*await asyncio.open_connection(host, port)))
+        return clients[-1]
+
+    yield begin
+    for client in clients:
+        client.close()
+
+
+def post(path: str, headers: bytes, body: bytes = b"") -> bytes:
+    return f"POST {path} HTTP/1.1\r\nhost: x\r\n".encode() + headers + b"\r\n" + body
+
+
+@pytest.fixture
+async def small(start):
+    """A proxy that takes bodies of 1000 bytes."""
+    return await start(settings=Settings(body_limit=1000))
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/echo"])
+@pytest.mark.parametrize("expect", [b"", b"expect: 100-continue\r\n"])
+async def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(small, path, expect, connect):
+    client = await connect(small)
+    await client.send(post(path, b"content-length: 1001\r\n" + expect))
+    status, head, body = await client.answer()
+    assert (status, body["error"]["code"]) == (413, 413)
+    assert "1000" in body["error"]["message"]
+    assert b"connection: close" in head
+    client.close()
+    await small.idle()
+
+
+@pytest.mark.parametrize(("path", "kind"), [("/v1/completions", JSON), ("/echo", JSON), ("/echo", b"")])
+async def test_a_body_that_becomes_too_large_is_refused_and_the_connection_ends(small, path, kind, connect):
+    client = await connect(small)
+    await client.send(post(path, b"transfer-encoding: chunked\r\n" + kind, b"3e9\r\n" + b"x" * 1001 + b"\r\n"))
+    status, head, _ = await client.answer()
+    assert status == 413
+    assert b"connection: close" in head
+    await client.send(b"5\r\n12345\r\n0\r\n\r\n" + post("/echo", b"content-length: 0\r\n"))
+    assert await client.reader.read() == b""  # what followed was never taken for another request
+    client.close()
+    assert small.decode.seen == small.decode.echoed == []
+
+
+async def test_a_client_that_sends_on_gets_the_refusal_and_its_next_request_is_served(small):
+    for _ in range(2):
+        assert (await small.client.post("/echo", content=b"x" * 5_000_000)).status_code == 413
+        assert (await small.client.post("/echo", content=b"x")).content == b"x"
+
+
+async def test_a_large_body_is_passed_on_while_it_comes(start, connect):
+    arrived = asyncio.Event()
+
+    async def script(reader, writer):
+        await reader.readexactly(len(PIECE))
+        arrived.set()
+        await reader.readexactly(2 * len(PIECE))
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+
+    engine = RawEngine(script)
+    client = await connect(await start(engines=[engine]))
+    await client.send(
+        post(
+            "/v1/audio/transcriptions",
+            b"content-length: 300000\r\ncontent-type: multipart/form-data; boundary=b\r\n",
+            PIECE,
+        )
+    )
+    await asyncio.wait_for(arrived.wait(), 10)
+    await client.send(2 * PIECE)
+    assert await client.passed_on() == 200
+    assert b"content-length: 300000\r\n" in engine.head
+    assert b"content-type: multipart/form-data; boundary=b\r\n" in engine.head
+    client.close()
+
+
+async def test_a_body_of_unknown_length_is_passed_on_in_chunks(start, connect):
+    async def script(reader, writer):
+        await reader.readuntil(b"0\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+
+    engine = RawEngine(script)
+    client = await connect(await start(engines=[engine]))
+    await client.send(post("/x", b"transfer-encoding: chunked\r\n", b"3\r\none\r\n0\r\n\r\n"))
+    assert await client.passed_on() == 200
+    assert b"transfer-encoding: chunked\r\n" in engine.head
+    client.close()
+
+
+async def test_an_engine_that_refuses_before_the_body_has_come_is_heard_at_once(start, connect):
+    async def script(reader, writer):
+        writer.write(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\n{}")
+
+    client = await connect(await start(engines=[RawEngine(script)]))
+    await client.send(post("/x", b"content-length: 1000000\r\n", PIECE))
+    assert await client.passed_on() == 401
+    await client.send(9 * PIECE + b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")  # the next begins where the body ends
+    assert b" 200 " in await client.reader.readline()
+    client.close()
+
+
+async def test_leaving_in_the_middle_of_a_body_closes_the_engines_connection(start, connect):
+    async def script(reader, writer):
+        await reader.read()
+
+    engine = RawEngine(script)
+    duet = await start(engines=[engine])
+    client = await connect(duet)
+    await client.send(post("/x", b"content-length: 1000000\r\n", PIECE))
+    await eventually(lambda: duet.metric("duet_in_flight"), 1)
+    client.close()
+    await asyncio.wait_for(engine.done.wait(), 10)
+    await eventually(lambda: duet.metric("duet_requests_total", endpoint="other", status="499"), 1)
+    assert await duet.metric("duet_upstream_failures_total") == 0
+
+
+async def test_leaving_after_the_body_closes_the_engines_connection(start, connect):
+    taken = asyncio.Event()
+
+    async def script(reader, writer):
+        await reader.readexactly(3 * len(PIECE))
+        taken.set()
+        await reader.read()
+
+    engine = RawEngine(script)
+    client = await connect(await start(engines=[engine]))
+    await client.send(post("/x", b"content-length: 300000\r\n", 3 * PIECE))
+    await asyncio.wait_for(taken.wait(), 10)
+    client.close()
+    await asyncio.wait_for(engine.done.wait(), 10)
+
+
+async def test_a_request_to_100_continue_is_answered_and_goes_no_further(duet, connect):
+    client = await connect(duet)
+    await client.send(post("/echo", b"content-length: 2\r\nexpect: 100-continue\r\n"))
+    assert await client.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    await client.send(b"{}")
+    assert b" 200 " in await client.reader.readline()
+    assert duet.decode.echoed[0].header("expect") is None
+    client.close()
