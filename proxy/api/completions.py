@@ -21,7 +21,7 @@ from proxy.metrics import Metrics
 from proxy.record import Record
 from proxy.streaming import EventRelay
 
-_ROUTES = {
+ROUTES = {
     "/v1/completions": Endpoint.COMPLETIONS,
     "/v1/chat/completions": Endpoint.CHAT,
     "/v1/responses": Endpoint.RESPONSES,
@@ -40,7 +40,7 @@ def completion_routes(dispatcher: Dispatcher, metrics: Metrics) -> APIRouter:
         return complete
 
     # Plain routes: the framework's own would look for parameters to inject, a twentieth of all work per request.
-    for path, endpoint in _ROUTES.items():
+    for path, endpoint in ROUTES.items():
         router.add_route(path, route(endpoint), methods=["POST"])
     return router
 

@@ -1,7 +1,6 @@
 """What answers say, apart from what must differ between two answers to one request: ids, times, pieces of a stream."""
 
 import json
-from itertools import groupby
 from typing import Any
 
 import httpx
@@ -46,16 +45,13 @@ def _plain(value: Any) -> Any:
 def _choices(documents: list[dict]) -> Any:
     """A stream of completions: what was said of each choice, all pieces together, and everything else."""
     together: dict[int, dict[str, Any]] = {}
-    rest = []
+    rest: dict[str, Any] = {}
     for document in documents:
         for choice in document.get("choices", []):
             _add(together.setdefault(choice["index"], {}), choice)
-        running = bool(document.get("choices"))
-        rest.append(
-            {key: value for key, value in document.items() if key != "choices" and not (running and key == "usage")}
-        )
-    different = [each for each, _ in groupby(rest)]
-    return together, different
+        rest |= {key: value for key, value in document.items() if value is not None}
+    del rest["choices"]
+    return together, rest
 
 
 def _add(whole: dict[str, Any], piece: dict[str, Any]) -> None:
@@ -78,6 +74,8 @@ def _joined(documents: list[dict]) -> list[dict]:
     joined: list[dict] = []
     for document in documents:
         document.pop("sequence_number", None)
+        if document.get("type") == "response.output_text.delta":  # vLLM forgets those of no text that come alone
+            document["logprobs"] = [each for each in document["logprobs"] if each["token"]]
         if joined and document["type"] == joined[-1]["type"] and document["type"] in _DELTAS:
             _add(joined[-1], document | {"type": None})
         else:

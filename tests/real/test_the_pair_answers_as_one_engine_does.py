@@ -3,6 +3,7 @@
 ``DUET_EXAMPLES=2000`` tries more requests than the usual ones.
 """
 
+import json
 import os
 from collections import Counter
 from itertools import count
@@ -10,6 +11,8 @@ from itertools import count
 import httpx
 from hypothesis import HealthCheck, given, settings
 
+from proxy.api.completions import ROUTES
+from proxy.completion import parse, prefill_body
 from tests.real.conftest import Pair
 from tests.real.generated_requests import REQUESTS, Request
 from tests.real.readings import reading
@@ -32,6 +35,10 @@ def test_generated_requests_are_answered_alike(pair: Pair):
         direct = client.post(pair.decode + path, json=alone | {"cache_salt": salt + " alone"})
         if through.status_code == 200:
             ways[through.headers.get("x-duet-bypass", "pd")] += 1
+        if through.status_code == direct.status_code == 400 and reading(through) != reading(direct):
+            # A request with two faults: prefill, which is asked for one token, may name the other one.
+            asked = json.loads(prefill_body(parse(json.dumps(alone).encode(), ROUTES[path]), {}))
+            direct = client.post(pair.decode + path, json=asked)
         assert reading(through) == reading(direct)
 
     with httpx.Client(trust_env=False, timeout=60) as client:
