@@ -5,7 +5,7 @@ import json
 import openai
 import pytest
 
-from proxy.config import FailurePolicy, Timeouts
+from proxy.settings import FailurePolicy, Leg, Timeouts
 from tests.fakes.completions import Ending
 from tests.fakes.engine import SSE, FakeEngine, Fault
 
@@ -91,7 +91,7 @@ async def test_both_legs_get_the_query(duet, route, body):
 @both_modes
 async def test_prefill_makes_one_token_and_decode_what_the_client_asked_for(duet, route, body, stream):
     raw = json.dumps(body | {"stream": stream}).encode()
-    await duet.client.post(route, content=raw)
+    await duet.client.post(route, content=raw, headers={"content-type": "application/json"})
     asked = json.loads(duet.prefill.seen[0].body)
     assert asked["stream"] is False
     assert {value for key, value in asked.items() if key.startswith("max_")} == {1}
@@ -137,7 +137,7 @@ BROKEN = [(Fault(cut_after=4), 502), (Fault(end_after=4), 502), (Fault(stall_aft
 @every_route
 @pytest.mark.parametrize(("fault", "code"), BROKEN)
 async def test_a_stream_that_breaks_ends_in_an_error_event(start, route, body, fault, code):
-    duet = await start(timeouts=Timeouts(idle=0.5) if fault.stall_after else None)
+    duet = await start(timeouts=Timeouts(decode=Leg(idle=0.5)) if fault.stall_after else None)
     duet.decode.faults.append(fault)
     answer = await duet.client.post(route, json=body | {"stream": True})
     assert answer.status_code == 200
