@@ -18,24 +18,19 @@ KV_KEY = "kv_transfer_params"
 _EXTRA_ARGUMENTS = (("vllm_xargs",), ("sampling_params", "extra_args"))
 _ABSENT = object()
 
-# What is refused with one token, or of no use to an engine that shall compute KV only. What the prompt may be made
-# from stays: tools, the choice among them, response formats, templates.
+# What is refused with one token, or of no use to an engine that shall compute KV only. All else stays: the prompt may
+# be made from it, or prefill refuses it in decode's place. Decode refuses some of it too late to tell prefill, which
+# then keeps the KV until its lease ends.
 _NOT_FOR_PREFILL = {
     "background",
     "best_of",
     "echo",
     "enable_response_messages",
-    "include",
-    "logprob_token_ids",
-    "logprobs",
     "min_tokens",
     "n",
     "prompt_logprobs",
     "return_prompt_text",
     "return_token_ids",
-    "stream_options",
-    "structured_outputs",
-    "top_logprobs",
     "use_beam_search",
 }
 _ONE_TOKEN: dict[Endpoint, JsonObject] = {
@@ -168,6 +163,8 @@ def bypass(completion: Completion) -> Bypass | None:
 def prefill_body(completion: Completion, kv_params: JsonObject) -> bytes:
     """The prefill leg: one token, not streamed, and the request to keep the KV."""
     kept = {key: value for key, value in completion.document.items() if key not in _NOT_FOR_PREFILL}
+    if completion.document.get("stream"):
+        kept.pop("stream_options", None)  # which without a stream are refused
     caps = {key: 1 for key in _CAPS if key in kept} | _ONE_TOKEN[completion.endpoint]
     return _text({**kept, **caps, "stream": False, KV_KEY: kv_params})
 

@@ -35,15 +35,29 @@ def test_prefill_does_not_stream():
 @pytest.mark.parametrize(
     "key",
     [
-        *("min_tokens", "n", "best_of", "logprobs", "top_logprobs", "logprob_token_ids", "prompt_logprobs", "echo"),
-        *("use_beam_search", "structured_outputs", "return_token_ids", "return_prompt_text"),
+        *("min_tokens", "n", "best_of", "prompt_logprobs", "echo"),
+        *("use_beam_search", "return_token_ids", "return_prompt_text"),
     ],
 )
 def test_prefill_is_not_asked_for_what_one_token_cannot_have_or_does_not_need(key):
     assert key not in prefill({key: 1})
 
 
-@pytest.mark.parametrize("given", [{}, {"max_output_tokens": 80, "store": True, "include": ["x"], "background": False}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"logprobs": True, "top_logprobs": 50, "logprob_token_ids": [1]},
+        {"structured_outputs": {"regex": "("}},
+        {"response_format": {"type": "json_schema"}},
+        {"stream_options": {"include_usage": True}},
+        {"stream": False, "stream_options": {}},
+    ],
+)
+def test_prefill_sees_what_it_can_refuse_before_it_computes(given):
+    assert prefill(given).items() >= given.items()
+
+
+@pytest.mark.parametrize("given", [{}, {"max_output_tokens": 80, "store": True, "background": False}])
 def test_prefill_of_a_response_makes_one_token_and_stores_nothing(given):
     assert prefill({"input": "x", "stream": True, **given}, Endpoint.RESPONSES) == {
         "input": "x",
