@@ -24,6 +24,7 @@ _ALLOWED = {
     "/health": "GET",
     "/metrics": "GET",
     "/version": "GET",
+    "/tokenize": "POST",
     "/v1/models": "GET",
     "/v1/messages/count_tokens": "POST",
     **{kind.value: "POST" for kind in Kind},
@@ -146,6 +147,8 @@ class FakeEngine:
             case "GET", "/v1/models":
                 self.asked_models.append(seen)
                 await reply.whole(200, json.dumps(answers.models(self.model)).encode())
+            case "POST", "/tokenize":
+                await reply.whole(200, json.dumps(answers.tokenized(json.loads(seen.body))).encode())
             case "GET", "/version":
                 await reply.whole(200, b'{"version":"0.32.0"}')
             case "GET", "/metrics":
