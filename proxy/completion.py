@@ -40,6 +40,7 @@ _ONE_TOKEN: dict[Endpoint, JsonObject] = {
     Endpoint.MESSAGES: {"max_tokens": 1},
 }
 _CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_COUNTS = (*_CAPS, "min_tokens")
 # Tools that the client runs. Others may be run by the engine, which then generates again with the same KV parameters.
 _CLIENT_TOOLS = {"function", "custom", "namespace"}
 
@@ -162,11 +163,13 @@ def bypass(completion: Completion) -> Bypass | None:
 
 def prefill_body(completion: Completion, kv_params: JsonObject) -> bytes:
     """The prefill leg: one token, not streamed, and the request to keep the KV."""
-    kept = {key: value for key, value in completion.document.items() if key not in _NOT_FOR_PREFILL}
-    if completion.document.get("stream"):
-        kept.pop("stream_options", None)  # which without a stream are refused
+    document = completion.document
+    kept = {key: value for key, value in document.items() if key not in _NOT_FOR_PREFILL}
+    if document.get("stream") and isinstance(document.get("stream_options"), dict):
+        del kept["stream_options"]  # which without a stream are refused
     caps = {key: 1 for key in _CAPS if key in kept} | _ONE_TOKEN[completion.endpoint]
-    return _text({**kept, **caps, "stream": False, KV_KEY: kv_params})
+    refused = {key: document[key] for key in _COUNTS if not _may_be_number(document.get(key))}
+    return _text({**kept, **caps, **refused, "stream": False, KV_KEY: kv_params})
 
 
 def decode_body(completion: Completion, kv_params: JsonObject) -> bytes:
@@ -184,6 +187,17 @@ def _bypass_of_response(document: JsonObject) -> Bypass | None:
     if isinstance(tools, list) and any(not isinstance(t, dict) or t.get("type") not in _CLIENT_TOOLS for t in tools):
         return Bypass.SERVER_TOOLS
     return None
+
+
+def _may_be_number(value: object) -> bool:
+    """Whether an engine can read it as a count, or leaves it out; engines read text, too."""
+    if not isinstance(value, str):
+        return not isinstance(value, list | dict)
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _several(prompt: object) -> bool:

@@ -14,7 +14,12 @@ def prefill(document: dict, endpoint: Endpoint = Endpoint.CHAT) -> dict:
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"max_tokens": 80}, {"max_completion_tokens": 400}, {"max_tokens": 9, "max_completion_tokens": 7}]
+    "given",
+    [
+        *({}, {"max_tokens": 80}, {"max_completion_tokens": 400}, {"max_tokens": 9, "max_completion_tokens": 7}),
+        *({"max_tokens": " 80 "}, {"max_completion_tokens": "1_0"}, {"max_tokens": 5.0}, {"max_tokens": True}),
+        {"max_tokens": None, "max_completion_tokens": None},
+    ],
 )
 def test_prefill_makes_one_token_whatever_the_client_asked_of_chat(given):
     body = prefill(given)
@@ -51,6 +56,7 @@ def test_prefill_is_not_asked_for_what_one_token_cannot_have_or_does_not_need(ke
         {"response_format": {"type": "json_schema"}},
         {"stream_options": {"include_usage": True}},
         {"stream": False, "stream_options": {}},
+        {"max_tokens": "x", "max_completion_tokens": [5], "min_tokens": {}},
     ],
 )
 def test_prefill_sees_what_it_can_refuse_before_it_computes(given):

@@ -27,6 +27,8 @@ REFUSED = {
         "/v1/responses",
         {"input": LONG, "top_logprobs": 50, "include": ["message.output_text.logprobs"]},
     ),
+    "a number as text": ("/v1/chat/completions", {"messages": MESSAGES, "max_tokens": "x"}),
+    "options of a stream": ("/v1/completions", {"prompt": LONG, "stream_options": "x"}),
     "a grammar": ("/v1/completions", {"prompt": LONG, "structured_outputs": {"regex": "("}}),
     "a schema": ("/v1/chat/completions", {"messages": MESSAGES, "structured_outputs": {"json": {"type": "no"}}}),
 }
@@ -107,7 +109,7 @@ def of_a_client(number: int, prompt: str = LONG) -> dict:
 
 
 async def test_clients_leave_at_any_moment(pair: Pair):
-    lots = random.Random(7)
+    lots, failed = random.Random(7), gauge(pair.decode, "nixl_num_failed_transfers_total")
     async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
         url = f"{pair.proxy}/v1/completions"
         before = time.monotonic()
@@ -122,7 +124,7 @@ async def test_clients_leave_at_any_moment(pair: Pair):
     wait_until(lambda: usage(pair.decode) == 0)
     # What prefill answered as the client left nobody was told of: it keeps those few until their lease ends.
     wait_until(lambda: usage(pair.prefill) < 0.2)
-    assert gauge(pair.decode, "nixl_num_failed_transfers_total") == 0
+    assert gauge(pair.decode, "nixl_num_failed_transfers_total") == failed
     assert_pd_works(pair)
 
 
