@@ -14,11 +14,11 @@ import platformdirs
 import typer
 from rich.console import Console
 
-from launcher import loader, machine, planner, show
+from launcher import loader, machine, planner, preflight, show
 from launcher.console import LoadReporter
 from launcher.demo.session import QUESTION, DemoSession
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
-from launcher.local import detach, logs, status, stop
+from launcher.local import detach, drain, logs, status, stop
 from launcher.local.run_directory import RunDirectory
 from launcher.plan import Plan
 from launcher.up import OnceReady, up
@@ -86,6 +86,8 @@ def plan_profile(
     inventory = machine.look(os.environ)
     settled = planner.plan(loaded, inventory, name=_name(profile), run_directory=run_dir.absolute())
     show.plan(settled, as_json=output is Output.JSON)
+    for remark in preflight.remarks(loaded, settled):
+        typer.echo(f"warning: {remark}", err=True)
 
 
 @app.command("up")
@@ -153,6 +155,30 @@ def down(run_dir: RunDirectoryOption) -> None:
     directory = RunDirectory(run_dir.absolute())
     was_running = stop.stop(directory)
     typer.echo("stopped" if was_running else f"nothing runs in {directory.path}")
+
+
+InstancesArgument = Annotated[list[str], typer.Argument(metavar="INSTANCE...", help="E.g. decode-0.")]
+
+
+@app.command("drain")
+def drain_instances(
+    instances: InstancesArgument,
+    run_dir: RunDirectoryOption,
+    within: Annotated[float, typer.Option("--within", min=0, help="Seconds to wait for running requests.")] = 60.0,
+) -> None:
+    """Give instances no new requests and wait for those they have; exit code 1 if they take longer."""
+    directory = RunDirectory(run_dir.absolute())
+    if not drain.drain(directory, instances, within=within, tell=typer.echo):
+        typer.echo(f"still serving after {within:g} s; they get nothing new (`launcher resume` undoes that)", err=True)
+        raise typer.Exit(NOT_HEALTHY)
+    typer.echo("drained")
+
+
+@app.command("resume")
+def resume_instances(instances: InstancesArgument, run_dir: RunDirectoryOption) -> None:
+    """Give drained instances requests again."""
+    drain.resume(RunDirectory(run_dir.absolute()), instances)
+    typer.echo("serving again")
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
@@ -25,6 +26,8 @@ from proxy.health.monitor import HealthMonitor
 from proxy.keys import Keyring, engine_key
 from proxy.metrics import Metrics
 from proxy.pool import Pool
+from proxy.settings import Policy
+from proxy.steering import Steering
 
 _PROBE_TIMEOUT = 2.0
 
@@ -51,7 +54,7 @@ def create_apps(
     settings = config.settings
     pool = Pool(config)
     admission = admission or Admission(settings.admission)
-    metrics = Metrics(registry, pool)
+    metrics = Metrics(registry, pool, queues=settings.selection.prefill is Policy.TTFT)
     exposition = Exposition(registry, shared)
     client = EngineClient(engine_key(settings, os.environ))
     monitor = HealthMonitor(pool, client, interval=settings.probe_interval, timeout=_PROBE_TIMEOUT)
@@ -76,7 +79,8 @@ def create_apps(
             await client.aclose()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    dispatcher = Dispatcher(settings, pool, client, metrics)
+    steering = Steering(settings, Random())
+    dispatcher = Dispatcher(settings, pool, steering, client, metrics)
     app.include_router(completion_routes(dispatcher, settings, admission, metrics))
     ops = ops_routes(settings, pool, admission, follower, exposition)
     admin = None

@@ -79,6 +79,12 @@ class Bypass(StrEnum):
     """Prefill answered without KV parameters."""
     DECODE_FAILED = "decode_failed"
     """Decode failed with the KV that was handed over."""
+    SHORT_PROMPT = "short_prompt"
+    """By ``pd.shorter_than``."""
+    CACHED_PROMPT = "cached_prompt"
+    """By ``pd.uncached_shorter_than``."""
+    IDLE_DECODE = "idle_decode"
+    """By ``pd.idle_decode``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ that leaves is nobody's. Everything else is the instance's. After the first byte
 import logging
 import time
 from collections.abc import Set
+from dataclasses import replace
 
 from proxy.completion import Bypass, bypass
 from proxy.engine import EngineClient
@@ -22,11 +23,12 @@ from proxy.errors import (
 from proxy.evidence import Evidence
 from proxy.exchange import Answer, Call, Exchange
 from proxy.handoff import HANDOFFS, Handoff
+from proxy.hint import NO_HINT
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.record import ServedBy
-from proxy.selection import least_in_flight
 from proxy.settings import FailurePolicy, Settings
+from proxy.steering import Steering
 from proxy.topology import Role
 
 logger = logging.getLogger(__name__)
@@ -44,20 +46,30 @@ class HandOverFailed(Exception):
 class Dispatcher:
     """Answers requests with the instances of a pool."""
 
-    def __init__(self, settings: Settings, pool: Pool, client: EngineClient, metrics: Metrics) -> None:
+    def __init__(
+        self, settings: Settings, pool: Pool, steering: Steering, client: EngineClient, metrics: Metrics
+    ) -> None:
         self._settings = settings
-        self._exchange = Exchange(settings.timeouts, pool, client)
+        self._exchange = Exchange(settings.timeouts, pool, steering, client)
         self._pool = pool
+        self._steering = steering
         self._metrics = metrics
 
     async def answer(self, call: Call) -> Answer:
         """The answer, at the latest when its first event has come; raises :class:`proxy.errors.ProxyError`."""
+        hint = self._steering.hint(call.completion, call.headers)
+        call = call if hint is NO_HINT else replace(call, hint=hint)
         connector = self._pool.connector
         if connector is None:
             return await self._aggregated(call, None)
         reason = bypass(call.completion)
         if reason is not None:
             return await self._aggregated(call, reason)
+        if self._steering.conditional:
+            decode = self._steering.choose(self._pool.candidates(Role.DECODE), call.hint)
+            reason = None if decode is None else self._steering.instead_of_pd(call.hint, decode)
+            if reason is not None:
+                return await self._aggregated(call, reason, on=decode)
         return await self._disaggregated(call, HANDOFFS[connector])
 
     async def _disaggregated(self, call: Call, handoff: Handoff) -> Answer:
@@ -81,7 +93,7 @@ class Dispatcher:
     async def _through_a_pair(self, call: Call, handoff: Handoff, tried: set[str]) -> Answer:
         """Prefill, hand over, decode, with instances that were not tried; raises :class:`HandOverFailed`."""
         record = call.record
-        prefill = self._choose_prefill(tried)
+        prefill = self._choose_prefill(call, tried)
         record.prefill, record.decode = prefill.instance.name, None
         try:
             body = await self._prefill(call, handoff, prefill)
@@ -96,7 +108,7 @@ class Dispatcher:
     async def _hand_over(self, call: Call, prefill: Member, body: bytes, tried: set[str]) -> Answer:
         """Decode with the KV of a prefill leg; as long as nobody could be asked, another one is: the KV still waits."""
         unreachable: EngineUnreachable | None = None
-        while (decode := self._choose_decode(prefill, tried)) is not None:
+        while (decode := self._choose_decode(call, prefill, tried)) is not None:
             call.record.decode = decode.instance.name
             pair = self._pool.pair(prefill, decode)
             trial = pair.begin()
@@ -115,7 +127,7 @@ class Dispatcher:
             raise HandOverFailed(Bypass.DECODE_FAILED, unreachable)
         raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No decode instance can take the KV over any more."))
 
-    def _choose_prefill(self, tried: Set[str]) -> Member:
+    def _choose_prefill(self, call: Call, tried: Set[str]) -> Member:
         """One from which a decode instance may take KV over."""
         decodes = self._pool.candidates(Role.DECODE, without=tried)
         if not decodes:
@@ -123,21 +135,23 @@ class Dispatcher:
         prefills = self._pool.candidates(Role.PREFILL, without=tried)
         if not prefills:
             raise HandOverFailed(Bypass.NO_PREFILL, NoInstance("No prefill instance serves now."))
-        chosen = least_in_flight(prefill for prefill in prefills if self._pool.partners(prefill, decodes))
+        with_partner = [prefill for prefill in prefills if self._pool.partners(prefill, decodes)]
+        chosen = self._steering.choose(with_partner, call.hint)
         if chosen is None:
             raise HandOverFailed(Bypass.NO_PAIR, NoInstance("Between all pairs that serve, hand-overs failed of late."))
         return chosen
 
-    def _choose_decode(self, prefill: Member, tried: Set[str]) -> Member | None:
+    def _choose_decode(self, call: Call, prefill: Member, tried: Set[str]) -> Member | None:
         """Late, since others are chosen while prefill runs."""
-        return least_in_flight(self._pool.partners(prefill, self._pool.candidates(Role.DECODE, without=tried)))
+        decodes = self._pool.candidates(Role.DECODE, without=tried)
+        return self._steering.choose(self._pool.partners(prefill, decodes), call.hint)
 
     async def _prefill(self, call: Call, handoff: Handoff, prefill: Member) -> bytes:
         """Run the prefill leg; returns the body for decode."""
         started = time.monotonic()
         evidence = Evidence(prefill, self._metrics)
         try:
-            with self._pool.using(prefill):
+            with self._pool.using(prefill), self._steering.prefilling(prefill, call.hint):
                 answer = await self._exchange.prefill(call, prefill, handoff.prefill_body(call.completion))
             body = handoff.decode_body(call.completion, answer.body)
             if body is None:
@@ -159,12 +173,15 @@ class Dispatcher:
             raise failed.failure
         return await self._aggregated(call, failed.reason, avoided)
 
-    async def _aggregated(self, call: Call, reason: Bypass | None, avoided: Set[str] = frozenset()) -> Answer:
+    async def _aggregated(
+        self, call: Call, reason: Bypass | None, avoided: Set[str] = frozenset(), on: Member | None = None
+    ) -> Answer:
         """By one instance; by others after it while nothing was sent, or when the policy says so."""
         tried = set(avoided)
         tries = self._settings.retry.attempts if call.policy is FailurePolicy.RETRY else 1
         failed: EngineFailure | None = None
-        while (member := self._choose_alone(tried)) is not None:
+        while (member := on or self._choose_alone(call, tried)) is not None:
+            on = None
             try:
                 return await self._alone(call, reason, member)
             except EngineFailure as failure:
@@ -175,9 +192,9 @@ class Dispatcher:
                 tried.add(failure.instance)
         raise failed or NoInstance("No instance that answers clients serves now.")
 
-    def _choose_alone(self, tried: Set[str]) -> Member | None:
+    def _choose_alone(self, call: Call, tried: Set[str]) -> Member | None:
         candidates = self._pool.candidates(Role.AGGREGATED, without=tried)
-        return least_in_flight(candidates or self._pool.candidates(Role.DECODE, without=tried))
+        return self._steering.choose(candidates or self._pool.candidates(Role.DECODE, without=tried), call.hint)
 
     async def _alone(self, call: Call, reason: Bypass | None, member: Member) -> Answer:
         record = call.record

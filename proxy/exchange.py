@@ -12,9 +12,11 @@ from proxy.engine import EngineClient, Upstream
 from proxy.errors import EngineAborted, EngineCut, EngineError, EngineFailure, EngineRejection, ProxyError
 from proxy.evidence import Evidence
 from proxy.headers import RawHeaders, from_engine
+from proxy.hint import NO_HINT, Hint
 from proxy.pool import Member, Pool
 from proxy.record import Record
 from proxy.settings import FailurePolicy, Timeouts
+from proxy.steering import Steering
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Call:
     completion: Completion
     record: Record
     policy: FailurePolicy
+    hint: Hint = NO_HINT
 
     @property
     def dialect(self) -> Dialect:
@@ -66,9 +69,10 @@ Answer = Whole | Stream
 class Exchange:
     """Sends the legs of requests, and settles what each shows about its instance."""
 
-    def __init__(self, timeouts: Timeouts, pool: Pool, client: EngineClient) -> None:
+    def __init__(self, timeouts: Timeouts, pool: Pool, steering: Steering, client: EngineClient) -> None:
         self._timeouts = timeouts
         self._pool = pool
+        self._steering = steering
         self._client = client
 
     async def prefill(self, call: Call, member: Member, body: bytes) -> Whole:
@@ -88,6 +92,7 @@ class Exchange:
         try:
             async with AsyncExitStack() as resources:
                 resources.enter_context(self._pool.using(member))
+                self._steering.serving(member, call.hint)
                 upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body, limits)
                 resources.push_async_callback(upstream.aclose)
                 if upstream.status != 200 or not upstream.is_event_stream:

@@ -21,8 +21,13 @@ INTERVAL = 1.0
 """Seconds between two notes of the gauges."""
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Tells prometheus_client, when it is imported, that processes share a folder."""
-# Of a gauge that says whether, one process's bad news counts.
-_MERGE: dict[str, Callable[[Iterable[float]], float]] = {"duet_in_flight": sum, "duet_instance_healthy": min}
+# An instance is healthy, or drained, when all processes say so; a breaker is open when one does.
+_MERGE: dict[str, Callable[[Iterable[float]], float]] = {
+    "duet_in_flight": sum,
+    "duet_prefill_queue_seconds": sum,
+    "duet_instance_healthy": min,
+    "duet_instance_draining": min,
+}
 
 
 class Exposition:

@@ -11,6 +11,7 @@ from proxy.breaker import State
 from proxy.errors import EngineFailure, PrefillWithoutKV
 from proxy.pool import Pool
 from proxy.record import Record
+from proxy.topology import Role
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
@@ -18,7 +19,8 @@ _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 
 class Metrics:
     """Counters and histograms that requests write; the gauges are read when they are scraped."""
 
-    def __init__(self, registry: CollectorRegistry, pool: Pool) -> None:
+    def __init__(self, registry: CollectorRegistry, pool: Pool, *, queues: bool) -> None:
+        """``queues``: show how long those of prefill are, when they are estimated."""
         by_path = ("endpoint", "path")
         self._requests = Counter("duet_requests", "Finished requests.", (*by_path, "status"), registry=registry)
         self._duration = Histogram(
@@ -54,7 +56,7 @@ class Metrics:
         self.client_disconnects = Counter(
             "duet_client_disconnects", "Clients that left before their answer was complete.", registry=registry
         )
-        registry.register(_PoolCollector(pool))
+        registry.register(_PoolCollector(pool, queues=queues))
 
     def failed(self, failure: EngineFailure) -> None:
         """Count a failure of an instance."""
@@ -76,8 +78,9 @@ class Metrics:
 class _PoolCollector(Collector):
     """Gauges that are read from the pool when they are scraped: its instances may change."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, queues: bool) -> None:
         self._pool = pool
+        self._queues = queues
 
     def collect(self) -> Iterator[Metric]:
         """The instances and pairs as they are now."""
@@ -89,12 +92,19 @@ class _PoolCollector(Collector):
         pairs = GaugeMetricFamily(
             "duet_pair_breaker_open", "1 when failed hand-overs keep requests away.", labels=("prefill", "decode")
         )
+        queue = GaugeMetricFamily(
+            "duet_prefill_queue_seconds",
+            "Estimated time until a prefill instance has computed all it was given: what the policy ttft steers by.",
+            labels=("instance",),
+        )
         for member in self._pool.members:
             name = member.instance.name
             in_flight.add_metric((name,), member.in_flight)
             healthy.add_metric((name, member.instance.role), member.healthy)
             draining.add_metric((name,), member.draining)
             breaker.add_metric((name,), member.breaker.state(now) is State.OPEN)
+            if member.instance.role is Role.PREFILL and self._queues:
+                queue.add_metric((name,), member.load.seconds(now))
         for pair, state in self._pool.pairs():
             pairs.add_metric(pair, state.state(now) is State.OPEN)
-        yield from (in_flight, healthy, draining, breaker, pairs)
+        yield from (in_flight, healthy, draining, breaker, pairs, *([queue] if self._queues else []))

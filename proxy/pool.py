@@ -3,10 +3,11 @@
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from proxy.breaker import Breaker
 from proxy.config import ProxyConfig
+from proxy.load import Load
 from proxy.settings import Breaker as BreakerLimits
 from proxy.topology import ConnectorKind, Instance, Role
 
@@ -28,6 +29,7 @@ class Member:
     in_flight: int = 0
     last_turn: int = 0
     """The number of the last request that it was given, counted over the pool; 0 for none."""
+    load: Load = field(default_factory=Load)
 
     @property
     def usable(self) -> bool:

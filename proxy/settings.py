@@ -95,6 +95,77 @@ class Admission:
     """A request that has waited for so long is refused."""
 
 
+class Policy(StrEnum):
+    """Which of several instances takes a request."""
+
+    LEAST_IN_FLIGHT = "least_in_flight"
+    """The one with the fewest requests in flight."""
+    ROUND_ROBIN = "round_robin"
+    """One after the other."""
+    POWER_OF_TWO = "power_of_two"
+    """Of two drawn by lot, the one with fewer requests in flight."""
+    PREFIX_AFFINITY = "prefix_affinity"
+    """The one that has seen most of the prompt's beginning, unless it has far more to do than the others."""
+    SESSION_AFFINITY = "session_affinity"
+    """The same for the same session, unless it has far more to do than the others."""
+    TTFT = "ttft"
+    """The one with the most of the prompt cached that still meets the objective; only for prefill."""
+
+
+def _not_by_ttft(policy: Policy) -> Policy:
+    if policy is Policy.TTFT:
+        raise ValueError("ttft is a policy for prefill: its estimate is made of the prompts that wait there")
+    return policy
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Who takes a request."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    prefill: Policy = Policy.LEAST_IN_FLIGHT
+    decode: Annotated[Policy, AfterValidator(_not_by_ttft)] = Policy.LEAST_IN_FLIGHT
+    """Also for aggregated instances."""
+    session_header: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "x-session-id"
+    """Names the session of a request."""
+    remembered_tokens: Annotated[int, Field(ge=64)] = 1_000_000
+    """Of prompts, for each instance; about what its KV cache holds."""
+
+
+def _can_apply(tokens: int) -> int:
+    if tokens < 1:
+        raise ValueError("no prompt is shorter than that: null turns a threshold off")
+    return tokens
+
+
+Threshold = Annotated[int, AfterValidator(_can_apply)]
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionalPD:
+    """When decode shall serve a request alone although prefill is there. All of it is off unless it is set."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    shorter_than: Threshold | None = None
+    """Tokens of the prompt; exact for token ids, else a quarter of its bytes."""
+    uncached_shorter_than: Threshold | None = None
+    """Tokens of the prompt that decode does not have cached yet."""
+    idle_decode: bool = False
+    """Decode has nothing in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objectives:
+    """What the deployment is meant to reach."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    ttft: Seconds = 0.2
+    """Time to first token; the policy ``ttft`` steers by it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClientKey:
     """One client's key, of which only the digest is kept. ``proxy --new-key NAME`` makes one.
@@ -156,6 +227,9 @@ class Settings:
     admission: Admission = field(default_factory=Admission)
     probe_interval: Seconds = 2.0
     """Between two health probes of an instance."""
+    selection: Selection = field(default_factory=Selection)
+    pd: ConditionalPD = field(default_factory=ConditionalPD)
+    objectives: Objectives = field(default_factory=Objectives)
     drain: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
     """Seconds that running requests get to finish after a signal to stop."""
     body_limit: Bytes = _BODY_LIMIT

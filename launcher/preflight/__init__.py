@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable
 from launcher.errors import PreflightError
 from launcher.inventory import Inventory
 from launcher.plan import Plan
-from launcher.preflight import devices, engine_installed, memory, model_files, ports, quantization
+from launcher.preflight import devices, engine_installed, memory, model_files, ports, quantization, thresholds
+from launcher.profile import Profile
 
 Question = Callable[[Plan, Inventory], Iterable[str]]
 
@@ -19,3 +20,8 @@ def check(plan: Plan, inventory: Inventory, questions: Iterable[Question] = MACH
     found = [finding for question in questions for finding in question(plan, inventory)]
     if found:
         raise PreflightError(found)
+
+
+def remarks(profile: Profile, plan: Plan) -> Iterable[str]:
+    """What somebody should look at although it would run."""
+    return thresholds.remarks(profile, plan)

@@ -13,6 +13,8 @@ from proxy.dialects import DIALECTS
 from proxy.errors import EngineError, EngineRejection, ProxyError, Unauthorized, error_body
 from proxy.record import Record
 
+_RETRY_AFTER = 2
+"""Seconds; for an engine that is overloaded or about to end."""
 _LINGER = 5.0
 """Seconds for which a body that nobody wants is still taken."""
 
@@ -46,6 +48,8 @@ def failure_response(error: ProxyError, record: Record, *, unread: bool = False)
     if isinstance(error, EngineRejection | EngineError):
         response = Response(error.body, error.status)
         response.raw_headers += [*error.headers, *headers]
+        if error.status == 503 and "retry-after" not in response.headers:  # engines do not say when
+            response.headers["retry-after"] = str(_RETRY_AFTER)
         return response
     body = DIALECTS[record.endpoint].error_body(str(error), error.type, error.status)
     kind = Refusal if unread or error.unread else Response

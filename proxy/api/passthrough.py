@@ -24,7 +24,7 @@ from proxy.headers import RawHeaders, from_engine, request_id, to_engine_unchang
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.record import Record, ServedBy
-from proxy.selection import load
+from proxy.selection import burden
 from proxy.settings import Leg, Settings
 from proxy.streaming import Passage
 from proxy.topology import Role
@@ -115,7 +115,7 @@ async def _open(
 
 def _candidates(pool: Pool, *, any_role: bool) -> list[Member]:
     """In the order in which they are asked."""
-    by_role = [sorted(pool.candidates(role), key=load) for role in _ROLES]
+    by_role = [sorted(pool.candidates(role), key=burden) for role in _ROLES]
     if any_role:
         return [member for members in by_role for member in members]
     return next((members for members in by_role if members), [])

@@ -47,6 +47,8 @@ class HealthMonitor:
             self._pool.forgive(member)
         elif member.healthy and not healthy:
             logger.warning("%s is not healthy: %s", instance.name, finding)
+        if finding is Finding.REFUSED:
+            member.load.forget()  # nothing listens: what comes back will have an empty KV cache
         member.healthy = healthy
         member.reason = "" if healthy else finding
 

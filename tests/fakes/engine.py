@@ -203,7 +203,7 @@ class FakeEngine:
         answer = answers.answer_id(kind, seen.header("x-request-id"))
         kv = self._transfer(completion, kind, answer, fault, choices)
         if body.get("stream"):
-            await self._stream(self._events(body, kind, answer, choices), reply, fault)
+            await self._stream(self._events(body, kind, answer, choices, kv), reply, fault)
             return
         if any(choice.finish == "error" for choice in choices):
             failed = messages.failed() if kind is Kind.MESSAGE else completions.FAILED
@@ -224,10 +224,12 @@ class FakeEngine:
             case _:
                 return completions.whole(body, kind is Kind.CHAT, self.model, answer, choices, kv)
 
-    def _events(self, body: dict, kind: Kind, answer: str, choices: list[Choice]) -> list[bytes | None]:
+    def _events(
+        self, body: dict, kind: Kind, answer: str, choices: list[Choice], kv: dict | None
+    ) -> list[bytes | None]:
         match kind:
             case Kind.RESPONSE:
-                return responses.events(body, self.model, answer, choices[0])
+                return responses.events(body, self.model, answer, choices[0], kv)
             case Kind.MESSAGE:
                 return [*messages.events(self.model, answer, choices[0])]
             case _:

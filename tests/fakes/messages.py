@@ -74,4 +74,4 @@ def _usage(choice: Choice, generated: int) -> dict:
 
 
 def _given(kv: dict | None) -> dict:
-    return {} if kv is None else {"kv_transfer_params": {key: value for key, value in kv.items() if value is not None}}
+    return {} if kv is None else {"kv_transfer_params": kv}

@@ -58,9 +58,9 @@ def _check_meaning(body: dict[str, Any], kind: Kind, model: str) -> None:
         )
     if kind is Kind.RESPONSE and body.get("previous_response_id"):
         message = f"Response with id '{body['previous_response_id']}' not found."
-        raise Refused(message, "previous_response_id", "invalid_request_error", 404)
+        raise Refused(message, "response_id", "invalid_request_error", 404)
     completion = completion_of(body, kind)
-    _check_sampling(completion)
+    _check_sampling(completion, "max_output_tokens" if kind is Kind.RESPONSE else "max_tokens")
     _check_length(completion, chat=kind is not Kind.TEXT)
 
 
@@ -99,7 +99,7 @@ def _check_fields(body: dict[str, Any], kind: Kind) -> None:
         raise Refused("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs")
 
 
-def _check_sampling(body: dict[str, Any]) -> None:
+def _check_sampling(body: dict[str, Any], cap: str) -> None:
     limit, choices = limit_of(body), body.get("n", 1)
     if choices < 1:
         raise Refused(f"n must be at least 1, got {choices}.")
@@ -110,7 +110,7 @@ def _check_sampling(body: dict[str, Any]) -> None:
     if limit < 1:
         raise Refused(f"max_tokens must be at least 1, got {limit}.", "max_tokens")
     if limit > MAX_MODEL_LEN:
-        raise Refused(f"max_tokens={limit}, but this model's maximum context length is {MAX_MODEL_LEN}.", "max_tokens")
+        raise Refused(f"max_tokens={limit}, but this model's maximum context length is {MAX_MODEL_LEN}.", cap)
     if (body.get("min_tokens") or 0) > limit:
         raise Refused(f"min_tokens must be less than or equal to max_tokens={limit}, got {body['min_tokens']}.")
     for key in ("logprobs", "top_logprobs"):

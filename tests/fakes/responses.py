@@ -24,15 +24,15 @@ def whole(body: dict, model: str, answer: str, choice: Choice, kv: dict | None) 
     return _response(body, model, answer, choice, status=status, output=output) | {"kv_transfer_params": kv}
 
 
-def events(body: dict, model: str, answer: str, choice: Choice) -> list[bytes | None]:
+def events(body: dict, model: str, answer: str, choice: Choice, kv: dict | None) -> list[bytes | None]:
     """A streamed answer, one event after the other; ``None`` breaks off, as an error does."""
-    documents = _documents(body, model, answer, choice)
+    documents = _documents(body, model, answer, choice, kv)
     numbered = (document | {"sequence_number": number} for number, document in enumerate(documents))
     told: list[bytes | None] = [named_event(document["type"], document) for document in numbered]
     return [*told[:-4], None] if choice.finish == "error" else told
 
 
-def _documents(body: dict, model: str, answer: str, choice: Choice) -> Iterator[dict]:
+def _documents(body: dict, model: str, answer: str, choice: Choice, kv: dict | None) -> Iterator[dict]:
     begun = _response(body, model, answer, choice, status="in_progress", output=[]) | {"usage": None}
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
@@ -47,7 +47,7 @@ def _documents(body: dict, model: str, answer: str, choice: Choice) -> Iterator[
         yield {"type": "response.output_text.done", **where, "text": "".join(choice.texts), "logprobs": []}
         yield {"type": "response.content_part.done", **where, "part": _text("".join(choice.texts))}
         yield {"type": "response.output_item.done", "item": _item(choice), "output_index": 0}
-    yield {"type": "response.completed", "response": whole(body, model, answer, choice, None)}
+    yield {"type": "response.completed", "response": whole(body, model, answer, choice, kv)}
 
 
 def _text(text: str) -> dict:

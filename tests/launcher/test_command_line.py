@@ -48,6 +48,13 @@ def test_list_is_readable_for_programs(launch):
     assert rows["demo"]["device"] == "cpu"
 
 
+def test_plan_warns_of_what_would_run_and_yet_is_no_use(launch):
+    done = launch("plan", "demo", "--set", "proxy.pd.shorter_than=999999", "--output", "json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)
+    assert done.stderr.startswith("warning: proxy.pd.shorter_than: 999999 turns PD off for every request")
+
+
 def test_plan_as_text_can_be_pasted_into_a_shell(launch, tmp_path):
     done = launch("plan", "demo")
     assert done.returncode == 0

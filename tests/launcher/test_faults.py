@@ -51,7 +51,7 @@ def test_all_faults_come_at_once_in_the_order_of_their_lines(tmp_path):
         ("devise: cpu", "devise", "device"),
         ("proxi: {}", "proxi", "proxy"),
         ("kv_transfer: {leese: 30}", "kv_transfer.leese", "lease"),
-        ("proxy: {timeouts: {idel: 5}}", "proxy.timeouts.idel", "idle"),
+        ("proxy: {timeouts: {decode: {idel: 5}}}", "proxy.timeouts.decode.idel", "idle"),
         ("quantization: {wieghts: mxfp8}", "quantization.wieghts", "weights"),
         (
             "speculation: {method: ngram, num_speculativ_tokens: 3}",

@@ -31,8 +31,9 @@ MESSAGE = {"model": MODEL, "max_tokens": 100, "temperature": 0, "messages": CHAT
 STREAM = {"stream": True}
 USAGE = {"stream": True, "stream_options": {"include_usage": True}}
 RUNNING_USAGE = {"stream": True, "stream_options": {"include_usage": True, "continuous_usage_stats": True}}
-# Of some tokens only: a token that is a part of a character has no bytes.
-SOME_LOGPROBS = {"logprobs": True, "allowed_token_ids": [358, 421, 700]}
+# A token that is a part of a character has no bytes and is not said when it comes.
+WHOLE_CHARACTERS = {"allowed_token_ids": [358, 421, 700]}
+SOME_LOGPROBS = WHOLE_CHARACTERS | {"logprobs": True}
 TWO = {"n": 2, "temperature": 1}
 
 REQUESTS = {
@@ -66,7 +67,10 @@ REQUESTS = {
     "text with echo": ("/v1/completions", TEXT | {"echo": True}),
     "text stream with echo": ("/v1/completions", TEXT | STREAM | {"echo": True}),
     "chat with token numbers": ("/v1/chat/completions", CHAT | {"return_token_ids": True}),
-    "chat stream with token numbers": ("/v1/chat/completions", CHAT | STREAM | {"return_token_ids": True}),
+    "chat stream with token numbers": (
+        "/v1/chat/completions",
+        CHAT | STREAM | WHOLE_CHARACTERS | {"return_token_ids": True},
+    ),
     "text with token numbers": ("/v1/completions", TEXT | {"return_token_ids": True}),
     "text stream with token numbers": ("/v1/completions", TEXT | STREAM | {"return_token_ids": True}),
     "chat without a model": ("/v1/chat/completions", {"messages": CHAT["messages"], "max_tokens": 3}),
@@ -269,7 +273,7 @@ async def test_a_request_that_is_given_up_before_its_first_token(
 
 @pytest.mark.parametrize(("path", "body"), [each for each in GENERATING if each[0] != "/v1/completions"])
 async def test_a_stream_that_is_given_up_after_some_tokens(path: str, body: dict[str, Any], pair: Pair):
-    body = body | {"stream": True}
+    body = body | STREAM | (WHOLE_CHARACTERS if path == "/v1/chat/completions" else {})
 
     async def give_up() -> None:
         await client.post(f"{pair.decode}/abort_requests", json={"request_ids": []})

@@ -1,0 +1,29 @@
+"""Instances are taken out of traffic and back while the deployment runs."""
+
+from tests.launcher.local.conftest import Launch
+from tests.launcher.local.test_start import ask
+
+
+def test_a_drained_instance_gets_nothing_until_it_is_resumed(launch: Launch, command, proxy_port: int):
+    launch().wait_ready()
+
+    drained = command("drain", "prefill-0")
+    assert (drained.returncode, drained.stdout.splitlines()[-1]) == (0, "drained")
+    headers, _ = ask(proxy_port)
+    assert (headers["x-duet-path"], headers["x-duet-bypass"]) == ("aggregated", "no_prefill")
+
+    assert command("resume", "prefill-0").returncode == 0
+    assert ask(proxy_port)[0]["x-duet-path"] == "pd"
+
+
+def test_an_unknown_instance_is_named_with_those_there_are(launch: Launch, command):
+    launch().wait_ready()
+    refused = command("drain", "decode-7")
+    assert refused.returncode == 4
+    assert "no instance decode-7; there are: prefill-0, decode-0" in refused.stderr
+
+
+def test_without_a_deployment_there_is_nothing_to_drain(command):
+    refused = command("drain", "decode-0")
+    assert refused.returncode == 4
+    assert "nothing runs in" in refused.stderr
