@@ -145,7 +145,7 @@ async def _ask(
             raise
         resources.push_async_callback(upstream.aclose)
         record.path = ServedBy.AGGREGATED
-        told = [*from_engine(upstream.headers), *record.headers()]
+        told = [*_with_own_location(from_engine(upstream.headers), member.instance.url), *record.headers()]
 
         def at_end(status: int, error: ProxyError | None) -> None:
             if error is not None:  # that a route of any kind was answered proves nothing
@@ -153,3 +153,12 @@ async def _ask(
             finish.after_start(status, error)
 
         return Passage(upstream, told, resources.pop_all(), at_end)
+
+
+def _with_own_location(headers: RawHeaders, engine: str) -> RawHeaders:
+    """An engine redirects to its own address, which is none for clients: only the path is left."""
+    prefix = engine.encode() + b"/"
+    return [
+        (name, value[len(prefix) - 1 :] if name == b"location" and value.startswith(prefix) else value)
+        for name, value in headers
+    ]

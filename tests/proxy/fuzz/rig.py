@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import uvicorn
 
-from proxy.app import create_app
+from proxy.app import create_apps
 from proxy.cli import listen
 from proxy.config import ProxyConfig
 from proxy.settings import Breaker, FailurePolicy, Leg, Settings, Timeouts
@@ -91,7 +91,7 @@ class Rig:
             Instance("prefill-0", Role.PREFILL, f"http://127.0.0.1:{ports[0]}"),
             Instance("decode-0", Role.DECODE, f"http://127.0.0.1:{ports[1]}"),
         )
-        app = create_app(ProxyConfig(Topology(instances, ConnectorKind.NIXL_PULL), SETTINGS))
+        app = create_apps(ProxyConfig(Topology(instances, ConnectorKind.NIXL_PULL), SETTINGS)).public
         listener = self._stack.enter_context(listen("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
         options = uvicorn.Config(
