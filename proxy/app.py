@@ -10,6 +10,7 @@ from random import Random
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
 
 from proxy.admission import Admission
 from proxy.api.completions import completion_routes
@@ -36,7 +37,7 @@ _PROBE_TIMEOUT = 2.0
 class Apps:
     """What is served where."""
 
-    public: FastAPI
+    public: ASGIApp
     admin: FastAPI | None
     """For those who operate the proxy, when they have an address of their own."""
 
@@ -81,7 +82,6 @@ def create_apps(
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     steering = Steering(settings, Random())
     dispatcher = Dispatcher(settings, pool, steering, client, metrics)
-    app.include_router(completion_routes(dispatcher, settings, admission, metrics))
     ops = ops_routes(settings, pool, admission, follower, exposition)
     admin = None
     if settings.admin is not None:
@@ -96,5 +96,6 @@ def create_apps(
     add_failure_handlers(app)
     keyring = Keyring(settings.client_keys) if settings.client_keys else None
     hides_keys = keyring is not None or settings.engine_key_env is not None
-    app.add_middleware(Gate, keyring=keyring, hides_keys=hides_keys, admission=admission, metrics=metrics)
-    return Apps(app, admin)
+    routes = completion_routes(dispatcher, settings, admission, metrics)
+    gate = Gate(routes, app, keyring=keyring, hides_keys=hides_keys, admission=admission, metrics=metrics)
+    return Apps(gate, admin)

@@ -33,6 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     if arguments.new_key is not None:
         return _print_new_key(arguments.new_key)
+    # What the log's lines do not name is not looked up for each (the ways that logging's documentation describes).
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         config = load(arguments.config)

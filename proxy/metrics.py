@@ -8,6 +8,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from proxy.breaker import State
+from proxy.endpoint import Endpoint
 from proxy.errors import EngineFailure, PrefillWithoutKV
 from proxy.pool import Pool
 from proxy.record import Record
@@ -21,6 +22,7 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry, pool: Pool, *, queues: bool) -> None:
         """``queues``: show how long those of prefill are, when they are estimated."""
+        self._found: dict[tuple[Endpoint, str, int], tuple[Counter, Histogram, Histogram]] = {}
         by_path = ("endpoint", "path")
         self._requests = Counter("duet_requests", "Finished requests.", (*by_path, "status"), registry=registry)
         self._duration = Histogram(
@@ -58,6 +60,16 @@ class Metrics:
         )
         registry.register(_PoolCollector(pool, queues=queues))
 
+    def _of(self, endpoint: Endpoint, path: str, status: int) -> tuple[Counter, Histogram, Histogram]:
+        """The library looks labels up under a lock: so they are looked up once."""
+        key = (endpoint, path, status)
+        found = self._found.get(key)
+        if found is None:
+            labels = (endpoint, path)
+            found = (self._requests.labels(*key), self._duration.labels(*labels), self._ttft.labels(*labels))
+            self._found[key] = found
+        return found
+
     def failed(self, failure: EngineFailure) -> None:
         """Count a failure of an instance."""
         self._failures.labels(failure.instance, failure.kind).inc()
@@ -67,10 +79,11 @@ class Metrics:
     def finished(self, record: Record, status: int) -> None:
         """Count a request at its end."""
         path = record.path or "none"
-        self._requests.labels(record.endpoint, path, status).inc()
-        self._duration.labels(record.endpoint, path).observe(time.monotonic() - record.started)
+        requests, duration, ttft = self._of(record.endpoint, path, status)
+        requests.inc()
+        duration.observe(time.monotonic() - record.started)
         if record.first_byte is not None:
-            self._ttft.labels(record.endpoint, path).observe(record.first_byte - record.started)
+            ttft.observe(record.first_byte - record.started)
         if record.bypass is not None:
             self._bypassed.labels(record.bypass).inc()
 

@@ -70,8 +70,10 @@ class Pool:
         Failing these, those that at least answer: a breaker spares clients a bad instance when there is a better one,
         and three requests on which an engine fails shall not shut out everybody else.
         """
+        usable = self.usable(*roles)
+        if without:
+            usable = [member for member in usable if member.instance.name not in without]
         now = time.monotonic()
-        usable = [member for member in self.usable(*roles) if member.instance.name not in without]
         admitted = [member for member in usable if member.breaker.admits(now)]
         return admitted or [member for member in usable if member.breaker.answers]
 

@@ -44,6 +44,7 @@ def options(
         ws="none",
         lifespan=lifespan,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=LAST_WORDS,
         timeout_keep_alive=_KEEP_ALIVE,
     )

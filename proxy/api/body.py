@@ -4,11 +4,9 @@ import asyncio
 from collections.abc import AsyncGenerator, MutableMapping
 from typing import Any
 
-from starlette.requests import Request
-
 from proxy.disconnect import Receive
 from proxy.errors import BodyTooLarge, ClientGone, ShuttingDown
-from proxy.headers import value_of
+from proxy.headers import RawHeaders, value_of
 from proxy.upload import Upload
 
 SMALL = 256 * 1024
@@ -21,14 +19,13 @@ class Body:
     Raises :class:`BodyTooLarge` at once when the request says so itself, else while it is read.
     """
 
-    def __init__(self, request: Request, limit: int) -> None:
-        headers = request.scope["headers"]
+    def __init__(self, headers: RawHeaders, receive: Receive, limit: int) -> None:
         given = value_of(headers, b"content-length")
         self.length = int(given) if given is not None and given.isdecimal() else None
         """Bytes; ``None`` when it is known only at the end."""
         self.is_empty = not self.length and value_of(headers, b"transfer-encoding") is None
         self._limit = limit
-        self._receive: Receive = request.receive
+        self._receive = receive
         self._was_read = asyncio.Event()
         if (self.length or 0) > limit:
             raise self._too_large()
@@ -73,6 +70,6 @@ class Body:
         return BodyTooLarge(f"The request's body is larger than {self._limit} bytes.")
 
 
-async def read_body(request: Request, limit: int) -> bytes:
+async def read_body(headers: RawHeaders, receive: Receive, limit: int) -> bytes:
     """The whole body, of at most ``limit`` bytes."""
-    return await Body(request, limit).whole()
+    return await Body(headers, receive, limit).whole()

@@ -59,7 +59,7 @@ def passthrough_routes(
                 raise NotForClients(
                     f"{request.method} {request.scope['path']} operates an engine: ask the engine itself."
                 )
-            incoming = Body(request, settings.body_limit)
+            incoming = Body(headers, request.receive, settings.body_limit)
             body = await _to_send(request, incoming)
             await finish.enter(incoming.receive)
             passed = to_engine_unchanged(headers, identity.internal)
@@ -137,7 +137,7 @@ async def _ask(
     evidence = Evidence(member, metrics)
     async with AsyncExitStack() as resources:
         resources.enter_context(pool.using(member))
-        target = target_of(request)
+        target = target_of(request.scope)
         try:
             upstream = await client.open(member.instance, request.method, target, headers, body, limits)
         except EngineFailure as failure:
