@@ -5,7 +5,7 @@ import json
 import openai
 import pytest
 
-from proxy.config import FailurePolicy, Timeouts
+from proxy.settings import FailurePolicy, Leg, Timeouts
 from tests.fakes.completions import Ending
 from tests.fakes.engine import SSE, FakeEngine, Fault
 
@@ -137,7 +137,7 @@ BROKEN = [(Fault(cut_after=4), 502), (Fault(end_after=4), 502), (Fault(stall_aft
 @every_route
 @pytest.mark.parametrize(("fault", "code"), BROKEN)
 async def test_a_stream_that_breaks_ends_in_an_error_event(start, route, body, fault, code):
-    duet = await start(timeouts=Timeouts(idle=0.5) if fault.stall_after else None)
+    duet = await start(timeouts=Timeouts(decode=Leg(idle=0.5)) if fault.stall_after else None)
     duet.decode.faults.append(fault)
     answer = await duet.client.post(route, json=body | {"stream": True})
     assert answer.status_code == 200
