@@ -22,6 +22,8 @@ GAVE_UP = 5
 MOST_ENDS = 5
 WINDOW = 60.0
 """Seconds: so many ends of one worker within this time are a crash loop."""
+_LOOK = 1.0
+"""Seconds until it looks by itself: a library's thread may have got the signal of a worker's end."""
 _LONGEST_PAUSE = 30.0
 _PR_SET_PDEATHSIG = 1
 _WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
@@ -70,7 +72,7 @@ class Workers:
                 self._start_those_due()
                 if self._stopping and not any(slot.process for slot in self._slots):
                     return self._code
-                came = signal.sigtimedwait(_WATCHED, self._until_next_start())
+                came = signal.sigtimedwait(_WATCHED, min(_LOOK, self._until_next_start()))
                 if came is not None and came.si_signo != signal.SIGCHLD:
                     self._stop()
                 for number, slot in enumerate(self._slots):
