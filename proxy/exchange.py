@@ -96,6 +96,7 @@ class Exchange:
                 resources.push_async_callback(upstream.aclose)
                 if upstream.status != 200 or not upstream.is_event_stream:
                     answer = await _whole(upstream, call.dialect)
+                    evidence.begun()
                     evidence.settle(None)
                     return answer
                 rest = upstream.chunks()

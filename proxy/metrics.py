@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 from proxy.breaker import State
 from proxy.endpoint import Endpoint
 from proxy.errors import EngineFailure, PrefillWithoutKV
+from proxy.pair import Pair
 from proxy.pool import Pool
 from proxy.record import Record
 from proxy.topology import Role
@@ -40,6 +41,12 @@ class Metrics:
         )
         self._bypassed = Counter(
             "duet_pd_bypassed", "Requests served aggregated although PD is configured.", ("reason",), registry=registry
+        )
+        self._handovers = Counter(
+            "duet_handovers",
+            "KV caches that decode was asked to take over, by outcome.",
+            ("prefill", "decode", "outcome"),
+            registry=registry,
         )
         self._without_kv = Counter(
             "duet_prefill_without_kv", "Prefill answers without usable KV parameters.", registry=registry
@@ -75,6 +82,10 @@ class Metrics:
         self._failures.labels(failure.instance, failure.kind).inc()
         if isinstance(failure, PrefillWithoutKV):
             self._without_kv.inc()
+
+    def handed_over(self, pair: Pair, *, well: bool) -> None:
+        """Count what became of a hand-over."""
+        self._handovers.labels(pair.prefill, pair.decode, "ok" if well else "failed").inc()
 
     def finished(self, record: Record, status: int) -> None:
         """Count a request at its end."""
@@ -118,6 +129,6 @@ class _PoolCollector(Collector):
             breaker.add_metric((name,), member.breaker.state(now) is State.OPEN)
             if member.instance.role is Role.PREFILL and self._queues:
                 queue.add_metric((name,), member.load.seconds(now))
-        for pair, state in self._pool.pairs():
-            pairs.add_metric(pair, state.state(now) is State.OPEN)
+        for pair in self._pool.pairs():
+            pairs.add_metric((pair.prefill, pair.decode), pair.breaker.state(now) is State.OPEN)
         yield from (in_flight, healthy, draining, breaker, pairs, *([queue] if self._queues else []))

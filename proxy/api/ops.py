@@ -1,4 +1,4 @@
-"""``GET /health``, ``/ready`` and ``/metrics``: for those who operate the proxy."""
+"""``GET /health``, ``/ready``, ``/pairs`` and ``/metrics``: for those who operate the proxy."""
 
 import time
 
@@ -39,6 +39,10 @@ def ops_routes(
             return JSONResponse({"ready": state["ready"], "draining": state["draining"]}, status)
         return JSONResponse(state, status)
 
+    @router.get("/pairs", response_model=None)
+    async def pairs() -> Response:
+        return JSONResponse({"pairs": standings(pool)})
+
     @router.get("/metrics", response_model=None)
     async def metrics() -> Response:
         return Response(exposition.text(), media_type=CONTENT_TYPE_LATEST)
@@ -53,6 +57,7 @@ def public_ops_routes() -> APIRouter:
 
     # Else they would be passed on: the engines' metrics are not for clients.
     @router.get("/ready", response_model=None)
+    @router.get("/pairs", response_model=None)
     @router.get("/metrics", response_model=None)
     async def elsewhere() -> Response:
         raise HTTPException(404)
@@ -62,6 +67,23 @@ def public_ops_routes() -> APIRouter:
 
 async def _health() -> Response:
     return Response()
+
+
+def standings(pool: Pool) -> list[dict[str, object]]:
+    """How hand-overs between each prefill and each decode instance went since both run."""
+    now = time.monotonic()
+    return [
+        {
+            "prefill": pair.prefill,
+            "decode": pair.decode,
+            "standing": pair.standing(now),
+            "handed_over": pair.handed_over,
+            "failed": pair.failed,
+            "last_handed_over": pair.last_handed_over,
+            "reason": pair.breaker.reason,
+        }
+        for pair in pool.pairs()
+    ]
 
 
 def readiness(settings: Settings, pool: Pool, *, draining: bool) -> dict[str, object]:
