@@ -14,25 +14,23 @@ from proxy.errors import BadRequest
 JsonObject = dict[str, object]
 
 KV_KEY = "kv_transfer_params"
+# vLLM looks for them in a request's extra arguments, which a client can also fill directly.
+_EXTRA_ARGUMENTS = (("vllm_xargs",), ("sampling_params", "extra_args"))
+_ABSENT = object()
 
-# What is refused with one token, or of no use to an engine that shall compute KV only. What the prompt may be made
-# from stays: tools, the choice among them, response formats, templates.
+# What is refused with one token, or of no use to an engine that shall compute KV only. All else stays: the prompt may
+# be made from it, or prefill refuses it in decode's place. Decode refuses some of it too late to tell prefill, which
+# then keeps the KV until its lease ends.
 _NOT_FOR_PREFILL = {
     "background",
     "best_of",
     "echo",
     "enable_response_messages",
-    "include",
-    "logprob_token_ids",
-    "logprobs",
     "min_tokens",
     "n",
     "prompt_logprobs",
     "return_prompt_text",
     "return_token_ids",
-    "stream_options",
-    "structured_outputs",
-    "top_logprobs",
     "use_beam_search",
 }
 _ONE_TOKEN: dict[Endpoint, JsonObject] = {
@@ -92,7 +90,7 @@ class Completion:
     """One request for a completion."""
 
     document: JsonObject
-    """The body, parsed; never has the key ``kv_transfer_params``."""
+    """The body, parsed; never has KV parameters."""
     body: bytes
     """The same as text."""
     endpoint: Endpoint
@@ -111,21 +109,35 @@ def parse(raw: bytes, endpoint: Endpoint) -> Completion:
         raise BadRequest(f"The request's body is not JSON: {exc}") from exc
     if not isinstance(document, dict):
         raise BadRequest("The request's body is not a JSON object.")
-    if KV_KEY in document:
-        del document[KV_KEY]
+    if _drop_kv_params(document):
         raw = _text(document)
     return Completion(document, raw, endpoint)
 
 
 def without_kv_params(raw: bytes) -> bytes:
-    """A JSON body of any route without a client's own KV parameters; what is no JSON is the engine's to refuse."""
+    """A JSON body of any route without a client's own KV parameters; what is no JSON is the engine's to refuse.
+
+    Raises :class:`BadRequest` for JSON too deep to be looked into: an engine may be able to.
+    """
     try:
         document = json.loads(raw)
-    except (ValueError, RecursionError):
+    except ValueError:
         return raw
-    if not isinstance(document, dict) or KV_KEY not in document:
-        return raw
-    return _text({key: value for key, value in document.items() if key != KV_KEY})
+    except RecursionError as exc:
+        raise BadRequest("The request's body is nested too deeply.") from exc
+    return _text(document) if isinstance(document, dict) and _drop_kv_params(document) else raw
+
+
+def _drop_kv_params(document: JsonObject) -> bool:
+    """Take a client's KV parameters out of a document; whether there were any."""
+    found = document.pop(KV_KEY, _ABSENT) is not _ABSENT
+    for path in _EXTRA_ARGUMENTS:
+        part: object = document
+        for key in path:
+            part = part.get(key) if isinstance(part, dict) else None
+        if isinstance(part, dict):
+            found |= part.pop(KV_KEY, _ABSENT) is not _ABSENT
+    return found
 
 
 def bypass(completion: Completion) -> Bypass | None:
@@ -151,6 +163,8 @@ def bypass(completion: Completion) -> Bypass | None:
 def prefill_body(completion: Completion, kv_params: JsonObject) -> bytes:
     """The prefill leg: one token, not streamed, and the request to keep the KV."""
     kept = {key: value for key, value in completion.document.items() if key not in _NOT_FOR_PREFILL}
+    if completion.document.get("stream"):
+        kept.pop("stream_options", None)  # which without a stream are refused
     caps = {key: 1 for key in _CAPS if key in kept} | _ONE_TOKEN[completion.endpoint]
     return _text({**kept, **caps, "stream": False, KV_KEY: kv_params})
 

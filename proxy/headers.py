@@ -26,7 +26,6 @@ _NOT_FROM_CLIENT = {
     b"accept-encoding",
     b"content-encoding",
     b"content-length",
-    b"content-type",
     b"expect",
     b"host",
     b"x-request-id",
@@ -60,7 +59,10 @@ def request_id(given: str | None, unique: str) -> RequestId:
 
 
 def to_engine(client: Iterable[tuple[bytes, bytes]], internal_id: str) -> RawHeaders:
-    """The headers of either leg."""
+    """The headers of either leg.
+
+    The content type stays the client's. Engines refuse others than JSON's, since a browser lets any page send those.
+    """
     kept = [
         (name, value)
         for name, value in _end_to_end(client)
@@ -68,7 +70,6 @@ def to_engine(client: Iterable[tuple[bytes, bytes]], internal_id: str) -> RawHea
     ]
     return [
         *kept,
-        (b"content-type", b"application/json"),
         (b"accept-encoding", b"identity"),
         (b"x-request-id", internal_id.encode()),
     ]

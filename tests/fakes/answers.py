@@ -1,6 +1,7 @@
 """What vLLM 0.32 answers whatever the completion: errors, events, models, metrics, KV parameters, ids."""
 
 import json
+import zlib
 from enum import Enum
 from uuid import uuid4
 
@@ -60,6 +61,12 @@ def models(model: str) -> dict:
         "permission": [permission],
     }
     return {"object": "list", "data": [entry]}
+
+
+def tokenized(body: dict) -> dict:
+    """``/tokenize`` of a prompt: a number for each word."""
+    tokens = [zlib.crc32(word.encode()) % MAX_MODEL_LEN for word in body["prompt"].split()]
+    return {"count": len(tokens), "max_model_len": MAX_MODEL_LEN, "tokens": tokens, "token_strs": None}
 
 
 def kv_params(engine_id: str, request_id: str, port: int, prompt_tokens: int, generated: int = 1) -> dict:

@@ -16,7 +16,7 @@ from tests.fakes import answers, completions, messages, responses
 from tests.fakes.answers import Kind
 from tests.fakes.completions import Choice, Ending
 from tests.fakes.refusals import Refused, accepted, completion_of
-from tests.fakes.wire import Cut, Reply, Seen, WireServer
+from tests.fakes.wire import Cut, Reply, Reset, Seen, WireServer
 
 SSE = "text/event-stream; charset=utf-8"
 _PLAIN = "text/plain; version=1.0.0; charset=utf-8"
@@ -24,6 +24,7 @@ _ALLOWED = {
     "/health": "GET",
     "/metrics": "GET",
     "/version": "GET",
+    "/tokenize": "POST",
     "/v1/models": "GET",
     "/v1/messages/count_tokens": "POST",
     **{kind.value: "POST" for kind in Kind},
@@ -46,6 +47,8 @@ class Fault:
     """Never answer."""
     cut_after: int | None = None
     """Break off after so many events, or in the middle of an answer that is not streamed."""
+    reset: bool = False
+    """Break off by a reset."""
     end_after: int | None = None
     """End the stream properly after so many events, without ``[DONE]``."""
     stall_after: int | None = None
@@ -144,6 +147,8 @@ class FakeEngine:
             case "GET", "/v1/models":
                 self.asked_models.append(seen)
                 await reply.whole(200, json.dumps(answers.models(self.model)).encode())
+            case "POST", "/tokenize":
+                await reply.whole(200, json.dumps(answers.tokenized(json.loads(seen.body))).encode())
             case "GET", "/version":
                 await reply.whole(200, b'{"version":"0.32.0"}')
             case "GET", "/metrics":
@@ -265,7 +270,7 @@ class FakeEngine:
         await reply.start({"content-type": SSE})
         for sent, event in enumerate(events):
             if event is None or sent == fault.cut_after:
-                raise Cut
+                raise Reset if fault.reset else Cut
             if sent == fault.stall_after:
                 await asyncio.Event().wait()
             if sent == fault.end_after:

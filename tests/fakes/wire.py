@@ -1,6 +1,8 @@
 """Just enough HTTP/1.1 on a real socket to answer byte by byte, stall, cut, and see a client leave."""
 
 import asyncio
+import socket
+import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -27,6 +29,10 @@ class Seen:
 
 class Cut(Exception):
     """Raised by an answer to break the connection off."""
+
+
+class Reset(Cut):
+    """The same, so that the other side sees a reset and no end."""
 
 
 class Reply:
@@ -102,6 +108,9 @@ class WireServer:
         try:
             while await self._one(reader, writer):
                 pass
+        except Reset:
+            raw: socket.socket = writer.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         except (Cut, ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:

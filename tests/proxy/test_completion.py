@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from proxy.completion import Bypass, bypass, decode_body, parse, prefill_body
+from proxy.completion import Bypass, bypass, decode_body, parse, prefill_body, without_kv_params
 from proxy.endpoint import Endpoint
 from proxy.errors import BadRequest
 
@@ -35,15 +35,29 @@ def test_prefill_does_not_stream():
 @pytest.mark.parametrize(
     "key",
     [
-        *("min_tokens", "n", "best_of", "logprobs", "top_logprobs", "logprob_token_ids", "prompt_logprobs", "echo"),
-        *("use_beam_search", "structured_outputs", "return_token_ids", "return_prompt_text"),
+        *("min_tokens", "n", "best_of", "prompt_logprobs", "echo"),
+        *("use_beam_search", "return_token_ids", "return_prompt_text"),
     ],
 )
 def test_prefill_is_not_asked_for_what_one_token_cannot_have_or_does_not_need(key):
     assert key not in prefill({key: 1})
 
 
-@pytest.mark.parametrize("given", [{}, {"max_output_tokens": 80, "store": True, "include": ["x"], "background": False}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"logprobs": True, "top_logprobs": 50, "logprob_token_ids": [1]},
+        {"structured_outputs": {"regex": "("}},
+        {"response_format": {"type": "json_schema"}},
+        {"stream_options": {"include_usage": True}},
+        {"stream": False, "stream_options": {}},
+    ],
+)
+def test_prefill_sees_what_it_can_refuse_before_it_computes(given):
+    assert prefill(given).items() >= given.items()
+
+
+@pytest.mark.parametrize("given", [{}, {"max_output_tokens": 80, "store": True, "background": False}])
 def test_prefill_of_a_response_makes_one_token_and_stores_nothing(given):
     assert prefill({"input": "x", "stream": True, **given}, Endpoint.RESPONSES) == {
         "input": "x",
@@ -95,6 +109,30 @@ def test_kv_parameters_of_a_client_are_dropped_however_written(key):
     completion = parse(raw, Endpoint.COMPLETIONS)
     assert completion.body == b'{"prompt":"x","seed":7}'
     assert b"203.0.113.7" not in prefill_body(completion, {}) + decode_body(completion, {})
+
+
+EXTRA = [
+    ({"vllm_xargs": {"kv_transfer_params": "x", "a": 1}}, {"vllm_xargs": {"a": 1}}),
+    ({"sampling_params": {"extra_args": {"kv_transfer_params": {}}}}, {"sampling_params": {"extra_args": {}}}),
+    ({"kv_transfer_params": None, "vllm_xargs": {"kv_transfer_params": ["x"]}}, {"vllm_xargs": {}}),
+]
+
+
+@pytest.mark.parametrize(("given", "kept"), EXTRA)
+def test_kv_parameters_are_dropped_wherever_an_engine_would_take_them_from(given, kept):
+    raw = json.dumps(given).encode()
+    assert json.loads(parse(raw, Endpoint.CHAT).body) == json.loads(without_kv_params(raw)) == kept
+
+
+def test_the_same_words_in_a_prompt_or_a_tool_are_the_clients():
+    raw = b'{"prompt": "kv_transfer_params", "tools": [{"parameters": {"kv_transfer_params": {}}}], "vllm_xargs": []}'
+    assert parse(raw, Endpoint.COMPLETIONS).body is raw
+    assert without_kv_params(raw) is raw
+
+
+def test_a_body_that_cannot_be_looked_into_is_not_passed_on():
+    with pytest.raises(BadRequest):
+        without_kv_params(b'{"a":' * 200_000)
 
 
 def test_a_body_without_kv_parameters_is_kept_byte_for_byte():

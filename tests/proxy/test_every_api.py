@@ -91,7 +91,7 @@ async def test_both_legs_get_the_query(duet, route, body):
 @both_modes
 async def test_prefill_makes_one_token_and_decode_what_the_client_asked_for(duet, route, body, stream):
     raw = json.dumps(body | {"stream": stream}).encode()
-    await duet.client.post(route, content=raw)
+    await duet.client.post(route, content=raw, headers={"content-type": "application/json"})
     asked = json.loads(duet.prefill.seen[0].body)
     assert asked["stream"] is False
     assert {value for key, value in asked.items() if key.startswith("max_")} == {1}

@@ -42,10 +42,10 @@ def test_hop_by_hop_headers_stay_and_end_to_end_headers_pass():
         "id-1",
     )
     assert sent == [
+        (b"content-type", b"text/plain"),
         (b"authorization", b"Bearer k"),
         (b"traceparent", b"00-1-2-01"),
         (b"x-tenant", b"a"),
-        (b"content-type", b"application/json"),
         (b"accept-encoding", b"identity"),
         (b"x-request-id", b"id-1"),
     ]

@@ -1,5 +1,7 @@
 """Requests that an engine or the proxy refuses."""
 
+import json
+
 import pytest
 
 from proxy.settings import FailurePolicy
@@ -45,6 +47,21 @@ async def test_options_of_a_stream_without_a_stream_are_refused_by_the_engine(du
     answer = await duet.client.post("/v1/completions", json={**TEXT, "stream_options": {"include_usage": True}})
     assert answer.status_code == 400
     assert answer.json()["error"]["param"] == "stream_options"
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", None])
+@pytest.mark.parametrize("extra", [{}, {"n": 2, "temperature": 1}])
+async def test_what_any_page_may_send_from_a_browser_is_refused_as_by_an_engine(duet, kind, extra):
+    headers = {} if kind is None else {"content-type": kind}
+    answer = await duet.client.post("/v1/completions", content=json.dumps(TEXT | extra).encode(), headers=headers)
+    assert answer.status_code == 400
+    assert "Unsupported Media Type" in answer.json()["error"]["message"]
+
+
+async def test_json_with_a_charset_is_json(duet):
+    headers = {"content-type": "application/json; charset=utf-8"}
+    answer = await duet.client.post("/v1/completions", content=json.dumps(TEXT).encode(), headers=headers)
+    assert (answer.status_code, answer.headers["x-duet-path"]) == (200, "pd")
 
 
 async def test_an_unknown_model_is_the_engines_404(duet):

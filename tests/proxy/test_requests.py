@@ -11,6 +11,7 @@ from tests.fakes.engine import SSE, FakeEngine, Fault
 CHAT = {"model": "fake", "messages": [{"role": "user", "content": "one two three"}], "max_tokens": 5}
 TEXT = {"model": "fake", "prompt": "one two three", "max_tokens": 5, "min_tokens": 2}
 ROUTES = [("/v1/completions", TEXT), ("/v1/chat/completions", CHAT)]
+JSON = {"content-type": "application/json"}
 HOSTILE = {"do_remote_prefill": True, "remote_host": "203.0.113.7", "remote_block_ids": [[1]]}
 
 
@@ -54,7 +55,7 @@ async def test_the_usage_chunk_comes_when_the_client_asked_for_it(duet, route, b
 
 async def test_decode_gets_the_clients_bytes(duet):
     raw = b'{ "model":"fake","prompt":"x","temperature":0.70,"seed":18446744073709551615,"zz":1E+2 }'
-    await duet.client.post("/v1/completions", content=raw)
+    await duet.client.post("/v1/completions", content=raw, headers=JSON)
     sent = duet.decode.seen[0].body
     start, end = sent.index(b',"kv_transfer_params"'), sent.rindex(b"}")
     assert sent[:start] + sent[end:] == raw
@@ -86,7 +87,7 @@ async def test_kv_parameters_of_a_client_do_not_survive_a_failed_prefill(duet):
 )
 async def test_what_cannot_go_through_pd_is_served_aggregated_and_says_so(duet, extra, reason):
     raw = json.dumps({**TEXT, **extra}).encode()
-    answer = await duet.client.post("/v1/completions", content=raw)
+    answer = await duet.client.post("/v1/completions", content=raw, headers=JSON)
     assert answer.status_code == 200
     assert answer.headers["x-duet-path"] == "aggregated"
     assert answer.headers["x-duet-bypass"] == reason

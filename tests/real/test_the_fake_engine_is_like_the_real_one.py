@@ -156,6 +156,7 @@ RAW_REQUESTS = {
     "health": ("GET", "/health", b"", {}),
     "models": ("GET", "/v1/models", b"", {}),
     "version": ("GET", "/version", b"", {}),
+    "tokenize": ("POST", "/tokenize", json.dumps({"model": MODEL, "prompt": "one two"}).encode(), JSON),
 }
 
 
