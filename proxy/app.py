@@ -17,7 +17,7 @@ from proxy.api.completions import completion_routes
 from proxy.api.failures import add_failure_handlers
 from proxy.api.gate import Gate
 from proxy.api.ops import ops_routes, public_ops_routes
-from proxy.api.passthrough import passthrough_routes
+from proxy.api.passthrough import Passthrough, passthrough_routes
 from proxy.config import ProxyConfig
 from proxy.dispatch import Dispatcher
 from proxy.engine import EngineClient
@@ -90,9 +90,8 @@ def create_apps(
         add_failure_handlers(admin)
         ops = public_ops_routes()
     app.include_router(ops)
-    app.include_router(
-        passthrough_routes(pool, client, settings, admission, metrics)
-    )  # the last: it matches everything
+    passthrough = Passthrough(pool, client, settings, admission, metrics)
+    app.include_router(passthrough_routes(passthrough))  # the last: it matches everything
     add_failure_handlers(app)
     keyring = Keyring(settings.client_keys) if settings.client_keys else None
     hides_keys = keyring is not None or settings.engine_key_env is not None
