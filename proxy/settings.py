@@ -16,6 +16,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 _BODY_LIMIT = ByteSize(64 * 1024 * 1024)
+_BODIES_LIMIT = ByteSize(1024**3)
 
 
 class FailurePolicy(StrEnum):
@@ -93,6 +94,8 @@ class Admission:
     """Requests that wait for one of them to end, clients taking turns."""
     wait: Seconds = 30.0
     """A request that has waited for so long is refused."""
+    memory: Bytes = _BODIES_LIMIT
+    """Of all request bodies that are held at a time."""
 
 
 class Policy(StrEnum):

@@ -67,7 +67,7 @@ class CompletionRoute:
     async def _answer(self, scope: Scope, receive: Receive, record: Record, finish: Finish) -> Answer:
         headers = scope["headers"]
         policy = policy_of(value_of(headers, HEADER), self._settings)
-        completion = parse(await read_body(headers, receive, self._settings.body_limit), self._endpoint)
+        completion = parse(await read_body(headers, receive, self._settings.body_limit, finish.hold), self._endpoint)
         await finish.enter(receive)
         call = Call(target_of(scope), to_engine(headers, record.id.internal), completion, record, policy)
         return await unless_gone(self._dispatcher.answer(call), receive)

@@ -65,7 +65,7 @@ class Passthrough:
                 raise NotForClients(
                     f"{request.method} {request.scope['path']} operates an engine: ask the engine itself."
                 )
-            incoming = Body(headers, request.receive, self._settings.body_limit)
+            incoming = Body(headers, request.receive, self._settings.body_limit, finish.hold)
             body = await _to_send(request, incoming)
             await finish.enter(incoming.receive)
             passed = to_engine_unchanged(headers, identity.internal)
