@@ -18,7 +18,7 @@ from launcher import loader, machine, planner, preflight, show
 from launcher.console import LoadReporter
 from launcher.demo.session import QUESTION, DemoSession
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
-from launcher.local import detach, drain, logs, status, stop
+from launcher.local import detach, drain, logs, pairs, status, stop
 from launcher.local.run_directory import RunDirectory
 from launcher.plan import Plan
 from launcher.up import OnceReady, up
@@ -129,8 +129,16 @@ def demo(
 
 
 @app.command("status")
-def show_status(run_dir: RunDirectoryOption, output: OutputOption = Output.TEXT) -> None:
+def show_status(
+    run_dir: RunDirectoryOption,
+    output: OutputOption = Output.TEXT,
+    of_pairs: Annotated[bool, typer.Option("--pairs", help="How hand-overs of KV went, instead.")] = False,
+) -> None:
     """What runs, and whether it answers; exit code 1 if something does not."""
+    if of_pairs:
+        found = pairs.gather(RunDirectory(run_dir.absolute()))
+        show.pairs(found, as_json=output is Output.JSON)
+        raise typer.Exit(NOT_HEALTHY if any(pair.standing in ("failing", "out", "trial") for pair in found) else 0)
     report = asyncio.run(status.gather(RunDirectory(run_dir.absolute())))
     show.status(report, as_json=output is Output.JSON)
     raise typer.Exit(0 if report.healthy else NOT_HEALTHY)

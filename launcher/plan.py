@@ -42,14 +42,27 @@ class ProxyInstance:
     env: Mapping[str, str]
     host: str
     port: int
+    tls: bool
+    """Whether clients speak HTTPS."""
+    admin: tuple[str, int] | None
+    """Host and port where it tells of itself, when that is another address than that of clients."""
     drain: float
     """Seconds that running requests may need to finish when it is stopped."""
 
     @property
     def url(self) -> str:
         """Base address without a trailing slash, as a client on this machine reaches it."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1", "": "127.0.0.1"}.get(self.host, self.host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return _url("https" if self.tls else "http", self.host, self.port)
+
+    @property
+    def operators_url(self) -> str:
+        """Base address of ``/ready``, as this machine reaches it."""
+        return self.url if self.admin is None else _url("http", *self.admin)
+
+
+def _url(scheme: str, host: str, port: int) -> str:
+    host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1", "": "127.0.0.1"}.get(host, host)
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
         env={},
         host=settings.host,
         port=settings.port,
+        tls=settings.tls is not None,
+        admin=None if settings.admin is None else (settings.admin.host, settings.admin.port),
         drain=settings.drain,
     )
     config = ProxyConfig(
@@ -70,6 +72,8 @@ def _engines(profile: Profile, inventory: Inventory, model: str, served_name: st
     total = sum(settings.replicas for _, settings in profile.roles.items())
     cores = max(1, inventory.cores // total)
     taken = {profile.proxy.port, *inventory.listeners}
+    if profile.proxy.admin is not None:
+        taken.add(profile.proxy.admin.port)
     ports = _free_ports(profile.ports.engine, taken)
     side_ports = _free_ports(profile.ports.side_channel, taken)
     gpus = count()

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from launcher.local.logs import LogLine
+from launcher.local.pairs import PairReport, pairs_json
 from launcher.local.status import InstanceReport, StatusReport, report_json
 from launcher.plan import EngineInstance, Plan, ProxyInstance, to_json
 from launcher.profile import Profile
@@ -90,6 +91,19 @@ def status(report: StatusReport, *, as_json: bool) -> None:
     table = _table("INSTANCE", "ROLE", "PID", "PORT", "STATE", "HEALTH", "UPTIME", "RESTARTS", "REASON")
     for instance in report.instances:
         table.add_row(*(Text(cell) for cell in _status_row(instance)))
+    _print(table)
+
+
+def pairs(found: tuple[PairReport, ...], *, as_json: bool) -> None:
+    """How hand-overs between each prefill and each decode instance went."""
+    if as_json:
+        typer.echo(pairs_json(found))
+        return
+    table = _table("PREFILL", "DECODE", "STANDING", "HANDED OVER", "FAILED", "LAST", "REASON")
+    for pair in found:
+        last = "" if pair.last_handed_over is None else f"{_duration(time.time() - pair.last_handed_over)} ago"
+        cells = (pair.prefill, pair.decode, pair.standing, str(pair.handed_over), str(pair.failed), last, pair.reason)
+        table.add_row(*(Text(cell) for cell in cells))
     _print(table)
 
 

@@ -43,7 +43,8 @@ async def up(
         preflight.check(plan, inventory)
         for remark in preflight.remarks(profile, plan):
             tell(f"warning: {remark}")
-        # No proxy from the environment: all addresses are on this machine.
-        async with httpx.AsyncClient(trust_env=False, timeout=httpx.Timeout(5.0, read=120.0)) as client:
+        # No proxy from the environment: all addresses are on this machine. Nor is a certificate verified, which is for
+        # the name that clients use.
+        async with httpx.AsyncClient(trust_env=False, verify=False, timeout=httpx.Timeout(5.0, read=120.0)) as client:
             supervisor = Supervisor(plan, directory, environ, client, reporter)
             return await supervisor.run(lambda: once_ready(plan, client))

@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections import OrderedDict, deque
 
-from proxy.errors import Draining, Overloaded
+from proxy.errors import Draining, NoRoom, Overloaded
 from proxy.settings import Admission as Limits
 
 _WEIGHT = 0.2
@@ -23,6 +23,8 @@ class Admission:
         self._left_at: float | None = None
         self._pace: float | None = None
         self._idle: asyncio.Event | None = None
+        self.held = 0
+        """Bytes of request bodies."""
         self.in_flight = 0
         self.waiting = 0
         self.closed = False
@@ -56,6 +58,16 @@ class Admission:
         self.in_flight -= 1
         if not self.in_flight and self._idle is not None:
             self._idle.set()
+
+    def hold(self, size: int) -> None:
+        """Make room for so many bytes, until they are dropped; raises :class:`NoRoom`."""
+        if self.held + size > self._limits.memory:
+            raise NoRoom
+        self.held += size
+
+    def drop(self, size: int) -> None:
+        """They are needed no more."""
+        self.held -= size
 
     def close(self) -> None:
         """Refuse all that is new, and those that wait."""

@@ -4,21 +4,24 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
 
 from proxy.admission import Admission
 from proxy.api.completions import completion_routes
 from proxy.api.failures import add_failure_handlers
 from proxy.api.gate import Gate
-from proxy.api.ops import ops_routes
-from proxy.api.passthrough import passthrough_routes
+from proxy.api.ops import ops_routes, public_ops_routes
+from proxy.api.passthrough import Passthrough, passthrough_routes
 from proxy.config import ProxyConfig
 from proxy.dispatch import Dispatcher
 from proxy.engine import EngineClient
+from proxy.exposition import Exposition
 from proxy.follow import ConfigFollower
 from proxy.health.monitor import HealthMonitor
 from proxy.keys import Keyring, engine_key
@@ -30,11 +33,22 @@ from proxy.steering import Steering
 _PROBE_TIMEOUT = 2.0
 
 
-def create_app(config: ProxyConfig, path: Path | None = None, admission: Admission | None = None) -> FastAPI:
+@dataclass(frozen=True, slots=True)
+class Apps:
+    """What is served where."""
+
+    public: ASGIApp
+    admin: FastAPI | None
+    """For those who operate the proxy, when they have an address of their own."""
+
+
+def create_apps(
+    config: ProxyConfig, path: Path | None = None, admission: Admission | None = None, shared: Path | None = None
+) -> Apps:
     """The proxy. It probes the instances once before it takes requests, and then in every interval.
 
     ``path`` is the file of the configuration, if the proxy shall follow it. Whoever passes ``admission`` can close it:
-    then no new work is taken. Raises
+    then no new work is taken. ``shared`` is the folder of the metrics of several processes. Raises
     :class:`proxy.config.ConfigError` when the environment lacks the engines' key.
     """
     registry = CollectorRegistry()
@@ -42,6 +56,7 @@ def create_app(config: ProxyConfig, path: Path | None = None, admission: Admissi
     pool = Pool(config)
     admission = admission or Admission(settings.admission)
     metrics = Metrics(registry, pool, queues=settings.selection.prefill is Policy.TTFT)
+    exposition = Exposition(registry, shared)
     client = EngineClient(engine_key(settings, os.environ))
     monitor = HealthMonitor(pool, client, interval=settings.probe_interval, timeout=_PROBE_TIMEOUT)
 
@@ -53,24 +68,33 @@ def create_app(config: ProxyConfig, path: Path | None = None, admission: Admissi
             await monitor.check()
             async with asyncio.TaskGroup() as tasks:
                 watching = tasks.create_task(monitor.run(), name="health monitor")
-                following = None if follower is None else tasks.create_task(follower.run(), name="configuration")
+                others = []
+                if follower is not None:
+                    others.append(tasks.create_task(follower.run(), name="configuration"))
+                if shared is not None:
+                    others.append(tasks.create_task(exposition.run(), name="gauges"))
                 yield
-                watching.cancel()
-                if following is not None:
-                    following.cancel()
+                for task in (watching, *others):
+                    task.cancel()
         finally:
             await client.aclose()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     steering = Steering(settings, Random())
     dispatcher = Dispatcher(settings, pool, steering, client, metrics)
-    app.include_router(completion_routes(dispatcher, settings, admission, metrics))
-    app.include_router(ops_routes(settings, pool, admission, follower, registry))
-    app.include_router(
-        passthrough_routes(pool, client, settings, admission, metrics)
-    )  # the last: it matches everything
+    ops = ops_routes(settings, pool, admission, follower, exposition)
+    admin = None
+    if settings.admin is not None:
+        admin = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+        admin.include_router(ops)
+        add_failure_handlers(admin)
+        ops = public_ops_routes()
+    app.include_router(ops)
+    passthrough = Passthrough(pool, client, settings, admission, metrics)
+    app.include_router(passthrough_routes(passthrough))  # the last: it matches everything
     add_failure_handlers(app)
     keyring = Keyring(settings.client_keys) if settings.client_keys else None
     hides_keys = keyring is not None or settings.engine_key_env is not None
-    app.add_middleware(Gate, keyring=keyring, hides_keys=hides_keys, admission=admission, metrics=metrics)
-    return app
+    routes = completion_routes(dispatcher, settings, admission, metrics)
+    gate = Gate(routes, app, keyring=keyring, hides_keys=hides_keys, admission=admission, metrics=metrics)
+    return Apps(gate, admin)

@@ -1,27 +1,31 @@
 """``proxy --config FILE``: serves until it is told to stop. ``proxy --new-key NAME``: makes a client's key.
 
-Exit codes: 2 wrong arguments, 3 wrong configuration, 4 the address cannot be had.
+Exit codes: 2 wrong arguments, 3 wrong configuration, 4 the address cannot be had, 5 workers keep dying.
 """
 
 import argparse
 import gc
 import logging
+import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-
-import uvicorn
+from tempfile import TemporaryDirectory
 
 from proxy.admission import Admission
-from proxy.app import create_app
-from proxy.config import ConfigError, load
-from proxy.keys import new_key
-from proxy.server import LAST_WORDS, Server
+from proxy.app import create_apps
+from proxy.config import ConfigError, ProxyConfig, load
+from proxy.exposition import FOLDER_VARIABLE, forget
+from proxy.keys import engine_key, new_key
+from proxy.server import Server
+from proxy.settings import Settings
+from proxy.tls import server_context
+from proxy.workers import Workers
 
 _BACKLOG = 2048
-_KEEP_ALIVE = 75
-"""Seconds; longer than clients and balancers keep idle connections, so that they close first."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,37 +33,59 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     if arguments.new_key is not None:
         return _print_new_key(arguments.new_key)
+    # What the log's lines do not name is not looked up for each (the ways that logging's documentation describes).
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         config = load(arguments.config)
-        admission = Admission(config.settings.admission)
-        app = create_app(config, arguments.config, admission)
+        with ExitStack() as opened:
+            sockets = [opened.enter_context(listener) for listener in _listeners(arguments, config.settings)]
+            if config.settings.workers > 1 and not arguments.inherit:
+                return _supervise(arguments.config, config.settings, sockets)
+            return _serve(arguments.config, config, sockets, _shared() if arguments.inherit else None)
     except ConfigError as exc:
         return _fail(str(exc), 3)
-    host = arguments.host or config.settings.host
-    port = config.settings.port if arguments.port is None else arguments.port
-    try:
-        listener = listen(host, port)
-    except OSError as exc:
-        return _fail(f"cannot listen on {host}:{port}: {exc.strerror}", 4)
-    server = Server(
-        uvicorn.Config(
-            app,
-            access_log=False,
-            log_config=None,
-            log_level=logging.WARNING,
-            ws="none",
-            server_header=False,
-            timeout_graceful_shutdown=LAST_WORDS,
-            timeout_keep_alive=_KEEP_ALIVE,
-        ),
-        admission,
-        config.settings.drain,
-    )
+    except CannotListen as exc:
+        return _fail(str(exc), 4)
+
+
+def _serve(path: Path, config: ProxyConfig, sockets: Sequence[socket.socket], shared: Path | None) -> int:
+    settings = config.settings
+    admission = Admission(settings.admission)
+    apps = create_apps(config, path, admission, shared)
+    tls = None if settings.tls is None else server_context(settings.tls)
+    public, *admin = sockets
+    server = Server(apps, tls, admin[0] if admin else None, admission, settings.drain)
     gc.freeze()  # the garbage collector would look through all that was imported, 20 ms each time
-    with listener:
-        server.run(sockets=[listener])
+    server.run(sockets=[public])
     return 0
+
+
+def _supervise(path: Path, settings: Settings, sockets: Sequence[socket.socket]) -> int:
+    engine_key(settings, os.environ)  # told here once, and not by every worker
+    if settings.tls is not None:
+        server_context(settings.tls)
+    descriptors = [listener.fileno() for listener in sockets]
+    safe_path = ["-P"] if sys.flags.safe_path else []
+    command = [sys.executable, *safe_path, "-m", "proxy", "--config", str(path), "--inherit", *map(str, descriptors)]
+    with TemporaryDirectory(prefix="duet-metrics-") as folder:
+        environ = {**os.environ, FOLDER_VARIABLE: folder}
+        return Workers(command, settings.workers, descriptors, environ, partial(forget, Path(folder))).run()
+
+
+def _shared() -> Path:
+    return Path(os.environ[FOLDER_VARIABLE])
+
+
+def _listeners(arguments: argparse.Namespace, settings: Settings) -> Iterator[socket.socket]:
+    """That of clients, and that of operators if they have their own."""
+    if arguments.inherit:
+        yield from (socket.socket(fileno=descriptor) for descriptor in arguments.inherit)
+        return
+    yield listen(arguments.host or settings.host, settings.port if arguments.port is None else arguments.port)
+    if settings.admin is not None:
+        yield listen(settings.admin.host, settings.admin.port)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -69,6 +95,8 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--new-key", metavar="NAME", help="make a key for a client of this name, print it and end")
     parser.add_argument("--host", help="instead of the configuration's")
     parser.add_argument("--port", type=int, help="instead of the configuration's")
+    # How workers are started: descriptors of the sockets that they inherit.
+    parser.add_argument("--inherit", type=int, nargs="+", default=[], help=argparse.SUPPRESS)
     return parser
 
 
@@ -81,21 +109,27 @@ def _print_new_key(name: str) -> int:
     return 0
 
 
+class CannotListen(Exception):
+    """An address is taken, or not one of this machine."""
+
+
 def listen(host: str, port: int) -> socket.socket:
-    """Listen on a TCP address.
+    """Listen on a TCP address; raises :class:`CannotListen`.
 
     The socket names its protocol because asyncio turns Nagle's algorithm off only on such; every event of a stream
     would wait 40 ms for the client's acknowledgement of the one before.
     """
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
-    except OSError:
-        listener.close()
-        raise
+    with ExitStack() as cleanup:
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)[0]
+            listener = cleanup.enter_context(socket.socket(family, kind, protocol))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+        except (OSError, UnicodeError) as exc:
+            reason = getattr(exc, "strerror", None) or exc
+            raise CannotListen(f"cannot listen on {host}:{port}: {reason}") from exc
+        cleanup.pop_all()
     return listener
 
 

@@ -111,7 +111,7 @@ class Dispatcher:
         while (decode := self._choose_decode(call, prefill, tried)) is not None:
             call.record.decode = decode.instance.name
             pair = self._pool.pair(prefill, decode)
-            trial = pair.begin()
+            trial = pair.breaker.begin()
             try:
                 return await self._exchange.serve(call, decode, body, Evidence(decode, self._metrics, pair))
             except EngineUnreachable as exc:
@@ -121,7 +121,7 @@ class Dispatcher:
                 raise HandOverFailed(Bypass.DECODE_FAILED, exc) from exc
             finally:
                 if trial:
-                    pair.give_back()
+                    pair.breaker.give_back()
         self._metrics.kv_stranded.inc()
         if unreachable is not None:
             raise HandOverFailed(Bypass.DECODE_FAILED, unreachable)

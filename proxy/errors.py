@@ -10,6 +10,7 @@
     │   └── NotForClients       403
     ├── ClientGone              499  nobody's fault; nobody reads the answer
     ├── Overloaded              429  too much at a time; carries Retry-After
+    │   └── NoRoom              429  of bytes
     ├── Draining                503  the proxy is about to end; carries Retry-After
     ├── NoInstance              503  the deployment's fault; carries Retry-After
     ├── ShuttingDown            503  the proxy ends before the answer does; carries Retry-After
@@ -92,6 +93,15 @@ class Overloaded(ProxyError):
         """``seconds`` is the wait that is expected."""
         super().__init__("Too many requests are being served and wait already: try again later.")
         self.retry_after = max(1, math.ceil(seconds))
+
+
+class NoRoom(Overloaded):
+    """The bodies of the requests that are served take all the memory they may."""
+
+    unread = True
+
+    def __init__(self) -> None:
+        super().__init__(1.0)
 
 
 class Draining(ProxyError):

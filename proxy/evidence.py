@@ -8,9 +8,9 @@ nothing.
 import logging
 import time
 
-from proxy.breaker import Breaker
 from proxy.errors import EngineError, EngineFailure, ProxyError
 from proxy.metrics import Metrics
+from proxy.pair import Pair
 from proxy.pool import Member
 
 logger = logging.getLogger(__name__)
@@ -19,31 +19,32 @@ logger = logging.getLogger(__name__)
 class Evidence:
     """Of one request to one instance; ``pair`` is that of prefill and this decode instance, if KV was handed over."""
 
-    def __init__(self, member: Member, metrics: Metrics, pair: Breaker | None = None) -> None:
+    def __init__(self, member: Member, metrics: Metrics, pair: Pair | None = None) -> None:
         self._member = member
         self._pair = pair
         self._metrics = metrics
 
     def begun(self) -> None:
-        """The answer has begun, and well."""
+        """The answer has begun, and well: the KV has arrived."""
         self._member.breaker.speaks()
         if self._pair is not None:
-            self._pair.speaks()
+            self._pair.succeed()
+            self._metrics.handed_over(self._pair, well=True)
 
     def settle(self, error: ProxyError | None) -> None:
         """The answer is complete, or ended by this."""
         if error is None:
             self._member.breaker.succeed()
-            if self._pair is not None:
-                self._pair.succeed()
         elif isinstance(error, EngineFailure):
             self._blame(error)
 
     def _blame(self, failure: EngineFailure) -> None:
         self._metrics.failed(failure)
-        breaker = self._member.breaker
-        if self._pair is not None and isinstance(failure, EngineError):
-            breaker = self._pair
-        if breaker.fail(time.monotonic(), str(failure), answers=failure.answers, at_once=failure.at_once):
-            what = "the pair" if breaker is self._pair else "the instance"
-            logger.warning("%s gets no requests for now: %s", what, failure)
+        now, pair = time.monotonic(), self._pair
+        if pair is not None and isinstance(failure, EngineError):
+            self._metrics.handed_over(pair, well=False)
+            if pair.fail(now, str(failure)):
+                logger.warning("no hand-overs from %s for now: %s", pair.prefill, failure)
+            return
+        if self._member.breaker.fail(now, str(failure), answers=failure.answers, at_once=failure.at_once):
+            logger.warning("no requests for now: %s", failure)

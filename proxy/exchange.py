@@ -71,6 +71,7 @@ class Exchange:
 
     def __init__(self, timeouts: Timeouts, pool: Pool, steering: Steering, client: EngineClient) -> None:
         self._timeouts = timeouts
+        self._whole = replace(timeouts.decode, first_byte=timeouts.whole_answer)
         self._pool = pool
         self._steering = steering
         self._client = client
@@ -86,9 +87,7 @@ class Exchange:
 
     async def serve(self, call: Call, member: Member, body: bytes, evidence: Evidence) -> Answer:
         """The leg that answers the client; raises :class:`ProxyError`."""
-        limits = self._timeouts.decode
-        if call.completion.document.get("stream") is not True:
-            limits = replace(limits, first_byte=self._timeouts.whole_answer)
+        limits = self._timeouts.decode if call.completion.document.get("stream") is True else self._whole
         try:
             async with AsyncExitStack() as resources:
                 resources.enter_context(self._pool.using(member))
@@ -97,6 +96,7 @@ class Exchange:
                 resources.push_async_callback(upstream.aclose)
                 if upstream.status != 200 or not upstream.is_event_stream:
                     answer = await _whole(upstream, call.dialect)
+                    evidence.begun()
                     evidence.settle(None)
                     return answer
                 rest = upstream.chunks()

@@ -92,10 +92,21 @@ def from_engine(engine: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
 
 def value_of(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str | None:
     """The first value of a header, by its name in lower case."""
-    return next((value.decode("latin-1") for key, value in headers if key.lower() == name), None)
+    for key, value in headers:
+        if key == name or key.lower() == name:
+            return value.decode("latin-1")
+    return None
 
 
 def _end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
-    lowered = [(name.lower(), value) for name, value in headers]
-    named = {token.strip().lower() for name, value in lowered if name == b"connection" for token in value.split(b",")}
-    return [(name, value) for name, value in lowered if name not in _HOP_BY_HOP and name not in named]
+    kept, connection = [], b""
+    for name, value in headers:
+        name = name.lower()
+        if name == b"connection":
+            connection += b"," + value
+        elif name not in _HOP_BY_HOP:
+            kept.append((name, value))
+    if not connection:
+        return kept
+    named = {token.strip().lower() for token in connection.split(b",")}
+    return [header for header in kept if header[0] not in named]

@@ -8,7 +8,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from proxy.breaker import State
+from proxy.endpoint import Endpoint
 from proxy.errors import EngineFailure, PrefillWithoutKV
+from proxy.pair import Pair
 from proxy.pool import Pool
 from proxy.record import Record
 from proxy.topology import Role
@@ -21,6 +23,7 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry, pool: Pool, *, queues: bool) -> None:
         """``queues``: show how long those of prefill are, when they are estimated."""
+        self._found: dict[tuple[Endpoint, str, int], tuple[Counter, Histogram, Histogram]] = {}
         by_path = ("endpoint", "path")
         self._requests = Counter("duet_requests", "Finished requests.", (*by_path, "status"), registry=registry)
         self._duration = Histogram(
@@ -38,6 +41,12 @@ class Metrics:
         )
         self._bypassed = Counter(
             "duet_pd_bypassed", "Requests served aggregated although PD is configured.", ("reason",), registry=registry
+        )
+        self._handovers = Counter(
+            "duet_handovers",
+            "KV caches that decode was asked to take over, by outcome.",
+            ("prefill", "decode", "outcome"),
+            registry=registry,
         )
         self._without_kv = Counter(
             "duet_prefill_without_kv", "Prefill answers without usable KV parameters.", registry=registry
@@ -58,19 +67,34 @@ class Metrics:
         )
         registry.register(_PoolCollector(pool, queues=queues))
 
+    def _of(self, endpoint: Endpoint, path: str, status: int) -> tuple[Counter, Histogram, Histogram]:
+        """The library looks labels up under a lock: so they are looked up once."""
+        key = (endpoint, path, status)
+        found = self._found.get(key)
+        if found is None:
+            labels = (endpoint, path)
+            found = (self._requests.labels(*key), self._duration.labels(*labels), self._ttft.labels(*labels))
+            self._found[key] = found
+        return found
+
     def failed(self, failure: EngineFailure) -> None:
         """Count a failure of an instance."""
         self._failures.labels(failure.instance, failure.kind).inc()
         if isinstance(failure, PrefillWithoutKV):
             self._without_kv.inc()
 
+    def handed_over(self, pair: Pair, *, well: bool) -> None:
+        """Count what became of a hand-over."""
+        self._handovers.labels(pair.prefill, pair.decode, "ok" if well else "failed").inc()
+
     def finished(self, record: Record, status: int) -> None:
         """Count a request at its end."""
         path = record.path or "none"
-        self._requests.labels(record.endpoint, path, status).inc()
-        self._duration.labels(record.endpoint, path).observe(time.monotonic() - record.started)
+        requests, duration, ttft = self._of(record.endpoint, path, status)
+        requests.inc()
+        duration.observe(time.monotonic() - record.started)
         if record.first_byte is not None:
-            self._ttft.labels(record.endpoint, path).observe(record.first_byte - record.started)
+            ttft.observe(record.first_byte - record.started)
         if record.bypass is not None:
             self._bypassed.labels(record.bypass).inc()
 
@@ -105,6 +129,6 @@ class _PoolCollector(Collector):
             breaker.add_metric((name,), member.breaker.state(now) is State.OPEN)
             if member.instance.role is Role.PREFILL and self._queues:
                 queue.add_metric((name,), member.load.seconds(now))
-        for pair, state in self._pool.pairs():
-            pairs.add_metric(pair, state.state(now) is State.OPEN)
+        for pair in self._pool.pairs():
+            pairs.add_metric((pair.prefill, pair.decode), pair.breaker.state(now) is State.OPEN)
         yield from (in_flight, healthy, draining, breaker, pairs, *([queue] if self._queues else []))

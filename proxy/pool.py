@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from proxy.breaker import Breaker
 from proxy.config import ProxyConfig
 from proxy.load import Load
+from proxy.pair import Pair
 from proxy.settings import Breaker as BreakerLimits
 from proxy.topology import ConnectorKind, Instance, Role
 
@@ -42,7 +43,7 @@ class Pool:
 
     def __init__(self, config: ProxyConfig) -> None:
         self._limits: BreakerLimits = config.settings.breaker
-        self._pairs: dict[tuple[str, str], Breaker] = {}
+        self._pairs: dict[tuple[str, str], Pair] = {}
         self._turns = 0
         self.members: tuple[Member, ...] = ()
         self.connector: ConnectorKind | None = None
@@ -58,7 +59,7 @@ class Pool:
             member.draining = member.instance.name in config.draining
         self.connector = config.topology.connector
         names = {member.instance.name for member in self.members if member.instance in known}
-        self._pairs = {pair: breaker for pair, breaker in self._pairs.items() if names.issuperset(pair)}
+        self._pairs = {key: pair for key, pair in self._pairs.items() if names.issuperset(key)}
 
     def usable(self, *roles: Role) -> list[Member]:
         """The members of some roles that serve now, in the order of the topology."""
@@ -70,37 +71,40 @@ class Pool:
         Failing these, those that at least answer: a breaker spares clients a bad instance when there is a better one,
         and three requests on which an engine fails shall not shut out everybody else.
         """
+        usable = self.usable(*roles)
+        if without:
+            usable = [member for member in usable if member.instance.name not in without]
         now = time.monotonic()
-        usable = [member for member in self.usable(*roles) if member.instance.name not in without]
         admitted = [member for member in usable if member.breaker.admits(now)]
         return admitted or [member for member in usable if member.breaker.answers]
 
     def partners(self, prefill: Member, decodes: list[Member]) -> list[Member]:
         """Those to which this prefill instance may hand KV over."""
         now = time.monotonic()
-        return [decode for decode in decodes if self.pair(prefill, decode).admits(now)]
+        return [decode for decode in decodes if self.pair(prefill, decode).breaker.admits(now)]
 
     def has_pair(self) -> bool:
         """Whether some prefill instance may hand KV over to some decode instance."""
         decodes = self.candidates(Role.DECODE)
         return any(self.partners(prefill, decodes) for prefill in self.candidates(Role.PREFILL))
 
-    def pair(self, prefill: Member, decode: Member) -> Breaker:
+    def pair(self, prefill: Member, decode: Member) -> Pair:
         """How hand-overs between the two went."""
         key = (prefill.instance.name, decode.instance.name)
-        breaker = self._pairs.get(key)
-        if breaker is None:
-            breaker = self._pairs[key] = Breaker(self._limits)
-        return breaker
+        pair = self._pairs.get(key)
+        if pair is None:
+            pair = self._pairs[key] = Pair(*key, self._limits)
+        return pair
 
     def forgive(self, member: Member) -> None:
         """It is another process now, or has recovered: what was before is no evidence any more."""
         member.breaker = Breaker(self._limits)
-        self._pairs = {pair: breaker for pair, breaker in self._pairs.items() if member.instance.name not in pair}
+        self._pairs = {key: pair for key, pair in self._pairs.items() if member.instance.name not in key}
 
-    def pairs(self) -> list[tuple[tuple[str, str], Breaker]]:
-        """The names of prefill and decode, and how hand-overs between them went; of pairs that were used."""
-        return list(self._pairs.items())
+    def pairs(self) -> list[Pair]:
+        """All pairs of a prefill and a decode instance, and how hand-overs between them went."""
+        by_role = {role: [each for each in self.members if each.instance.role is role] for role in Role}
+        return [self.pair(prefill, decode) for prefill in by_role[Role.PREFILL] for decode in by_role[Role.DECODE]]
 
     @contextmanager
     def using(self, member: Member) -> Iterator[None]:

@@ -5,14 +5,20 @@ instead of a refused connection. The process ends as soon as nothing runs any mo
 still runs is told so, in the answer. A second signal takes the time away.
 """
 
+import asyncio
 import logging
 import socket
+import ssl
 import time
 from types import FrameType
+from typing import Literal
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from proxy.admission import Admission
+from proxy.app import Apps
+from proxy.protocol import Protocol
 
 logger = logging.getLogger(__name__)
 
@@ -20,11 +26,47 @@ LAST_WORDS = 1
 """Seconds in which answers that are broken off can still be sent."""
 
 
-class Server(uvicorn.Server):
-    """Serves until a signal, and then for up to ``patience`` seconds what runs."""
+_KEEP_ALIVE = 75
+"""Seconds; longer than clients and balancers keep idle connections, so that they close first."""
 
-    def __init__(self, config: uvicorn.Config, admission: Admission, patience: float) -> None:
-        super().__init__(config)
+
+def options(
+    app: ASGIApp, tls: ssl.SSLContext | None = None, *, lifespan: Literal["on", "off"] = "on"
+) -> uvicorn.Config:
+    """How an application is served."""
+    return uvicorn.Config(
+        app,
+        http=Protocol,
+        ssl_context_factory=None if tls is None else lambda *_: tls,
+        access_log=False,
+        log_config=None,
+        log_level=logging.WARNING,
+        ws="none",
+        lifespan=lifespan,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=LAST_WORDS,
+        timeout_keep_alive=_KEEP_ALIVE,
+    )
+
+
+class Server(uvicorn.Server):
+    """Serves until a signal, and then for up to ``patience`` seconds what runs.
+
+    ``admin`` listens for those who operate the proxy, if they have an address of their own.
+    """
+
+    def __init__(
+        self,
+        apps: Apps,
+        tls: ssl.SSLContext | None,
+        admin: socket.socket | None,
+        admission: Admission,
+        patience: float,
+    ) -> None:
+        super().__init__(options(apps.public, tls))
+        self._admin_app = apps.admin
+        self._admin = admin
         self._admission = admission
         self._patience = patience
         self._signals = 0
@@ -33,9 +75,20 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer."""
         await super().startup(sockets)
+        if self._admin is not None and self._admin_app is not None:
+            await self._serve_admin(self._admin_app, self._admin)
         for listener in sockets or ():
-            host, port = listener.getsockname()[:2]
-            logger.info("listening on http://%s:%d", f"[{host}]" if ":" in host else host, port)
+            logger.info("listening on %s", address_of(listener, "https" if self.config.is_ssl else "http"))
+
+    async def _serve_admin(self, app: ASGIApp, listener: socket.socket) -> None:
+        config = options(app, lifespan="off")
+        config.load()
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: Protocol(config, self.server_state, app_state={}, _loop=loop), sock=listener
+        )
+        self.servers.append(server)
+        logger.info("operators are answered on %s", address_of(listener, "http"))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """SIGTERM or SIGINT has come, in the middle of anything: the next tick deals with it."""
@@ -60,3 +113,9 @@ class Server(uvicorn.Server):
         for task in tuple(running):
             task.cancel()
         return True
+
+
+def address_of(listener: socket.socket, scheme: str) -> str:
+    """Where it listens, as a URL."""
+    host, port = listener.getsockname()[:2]
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -16,6 +16,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 _BODY_LIMIT = ByteSize(64 * 1024 * 1024)
+_BODIES_LIMIT = ByteSize(1024**3)
 
 
 class FailurePolicy(StrEnum):
@@ -93,6 +94,8 @@ class Admission:
     """Requests that wait for one of them to end, clients taking turns."""
     wait: Seconds = 30.0
     """A request that has waited for so long is refused."""
+    memory: Bytes = _BODIES_LIMIT
+    """Of all request bodies that are held at a time."""
 
 
 class Policy(StrEnum):
@@ -181,6 +184,28 @@ class ClientKey:
     """Of the key, in hexadecimal digits."""
 
 
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files in PEM, read at the start. A renewed certificate needs a restart."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    certificate: str
+    """The chain, the proxy's own first."""
+    key: str
+    """Without a password."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """The address of those who operate the proxy. In the clear and without keys: let only them reach it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    port: Port
+    host: str = "127.0.0.1"
+
+
 def _distinct(keys: tuple[ClientKey, ...]) -> tuple[ClientKey, ...]:
     for values in ([key.name for key in keys], [key.sha256 for key in keys]):
         if twice := {value for value in values if values.count(value) > 1}:
@@ -212,6 +237,14 @@ class Settings:
     """Seconds that running requests get to finish after a signal to stop."""
     body_limit: Bytes = _BODY_LIMIT
     """Of a request's body; in a profile also with a unit, e.g. ``64MiB``."""
+    tls: Tls | None = None
+    """Speak HTTPS to clients."""
+    admin: Admin | None = None
+    """Where ``/ready`` and ``/metrics`` are answered; without it, where clients are."""
+    workers: Count = 1
+    """Processes that serve. They share nothing but the address and the sums in ``/metrics``: each has the limits of
+    ``admission`` for itself, probes the instances itself and balances its own requests, and ``/ready`` tells what the
+    one sees that answers."""
     client_keys: Annotated[tuple[ClientKey, ...], AfterValidator(_distinct)] = ()
     """Who may use the proxy; without any, everybody. With them no key of a client reaches an engine."""
     engine_key_env: Annotated[str, Field(min_length=1)] | None = None

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from launcher.errors import StateError
 from launcher.local.run_directory import RunDirectory
 
 _POLL = 0.2
@@ -47,5 +48,8 @@ def start(profile: str, settings: Sequence[str], directory: RunDirectory, consol
 
 
 def _is_ready(directory: RunDirectory, launcher: int) -> bool:
-    deployment = directory.read_state()
+    try:
+        deployment = directory.read_state()
+    except StateError:  # of an earlier launcher, until this one writes its own
+        return False
     return deployment is not None and deployment.launcher_pid == launcher and deployment.ready

@@ -178,7 +178,7 @@ def _proxy_recipe(plan: Plan, directory: RunDirectory, environ: Mapping[str, str
     return Recipe(
         name=proxy.name,
         role="proxy",
-        url=proxy.url,
+        url=proxy.operators_url,
         ready_path="/ready",
         command=Command(
             proxy.argv, {**environ, **proxy.env}, directory.log(proxy.name), _proxy_grace(plan), f"{mark}/{proxy.name}"

@@ -9,15 +9,20 @@ from launcher.plan import Plan
 
 def findings(plan: Plan, inventory: Inventory) -> Iterator[str]:
     """An address that cannot be had, and who has it."""
-    host, port = plan.proxy.host, plan.proxy.port
+    yield from _address(plan.proxy.host, plan.proxy.port, "proxy", inventory)
+    if plan.proxy.admin is not None:
+        yield from _address(*plan.proxy.admin, "proxy.admin", inventory)
+
+
+def _address(host: str, port: int, key: str, inventory: Inventory) -> Iterator[str]:
     if listener := inventory.listeners.get(port):
         who = f"pid {listener.pid} ({listener.command})" if listener.pid else listener.command
         yield (
-            f"port {port} for the proxy is taken by {who}: "
-            f"stop it, or choose another with --set proxy.port={port + 1 if port < 65535 else port - 1}"
+            f"port {port} for {'the proxy' if key == 'proxy' else key} is taken by {who}: "
+            f"stop it, or choose another with --set {key}.port={port + 1 if port < 65535 else port - 1}"
         )
     elif reason := _refusal(host, port):
-        yield f"the proxy cannot listen on {host}:{port} ({reason}): change proxy.host or proxy.port"
+        yield f"the proxy cannot listen on {host}:{port} ({reason}): change {key}.host or {key}.port"
 
 
 def _refusal(host: str, port: int) -> str | None:

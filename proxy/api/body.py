@@ -1,14 +1,12 @@
 """Reads a request's body, up to a limit: whole, or in pieces that are passed on as they come."""
 
 import asyncio
-from collections.abc import AsyncGenerator, MutableMapping
+from collections.abc import AsyncGenerator, Callable, MutableMapping
 from typing import Any
-
-from starlette.requests import Request
 
 from proxy.disconnect import Receive
 from proxy.errors import BodyTooLarge, ClientGone, ShuttingDown
-from proxy.headers import value_of
+from proxy.headers import RawHeaders, value_of
 from proxy.upload import Upload
 
 SMALL = 256 * 1024
@@ -18,17 +16,19 @@ SMALL = 256 * 1024
 class Body:
     """The body of one request; ``limit`` is in bytes. To be read once.
 
+    ``hold`` is told of all bytes that are kept, and may raise.
+
     Raises :class:`BodyTooLarge` at once when the request says so itself, else while it is read.
     """
 
-    def __init__(self, request: Request, limit: int) -> None:
-        headers = request.scope["headers"]
+    def __init__(self, headers: RawHeaders, receive: Receive, limit: int, hold: Callable[[int], None]) -> None:
         given = value_of(headers, b"content-length")
         self.length = int(given) if given is not None and given.isdecimal() else None
         """Bytes; ``None`` when it is known only at the end."""
         self.is_empty = not self.length and value_of(headers, b"transfer-encoding") is None
         self._limit = limit
-        self._receive: Receive = request.receive
+        self._receive = receive
+        self._hold = hold
         self._was_read = asyncio.Event()
         if (self.length or 0) > limit:
             raise self._too_large()
@@ -36,7 +36,11 @@ class Body:
     async def whole(self) -> bytes:
         """All of it; also raises :class:`ClientGone` when the client left before its end, and :class:`ShuttingDown`."""
         try:
-            return b"".join([part async for part in self.parts()])
+            parts = []
+            async for part in self.parts():
+                self._hold(len(part))
+                parts.append(part)
+            return b"".join(parts)
         except asyncio.CancelledError as exc:
             raise ShuttingDown("The proxy is shutting down; the request's body had not come.") from exc
 
@@ -73,6 +77,6 @@ class Body:
         return BodyTooLarge(f"The request's body is larger than {self._limit} bytes.")
 
 
-async def read_body(request: Request, limit: int) -> bytes:
+async def read_body(headers: RawHeaders, receive: Receive, limit: int, hold: Callable[[int], None]) -> bytes:
     """The whole body, of at most ``limit`` bytes."""
-    return await Body(request, limit).whole()
+    return await Body(headers, receive, limit, hold).whole()

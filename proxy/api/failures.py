@@ -75,7 +75,7 @@ def add_failure_handlers(app: FastAPI) -> None:
         return response
 
     async def defect(request: Request, exc: Exception) -> Response:
-        return _response("The proxy failed; its log says why.", "InternalServerError", 500)
+        return defect_response()
 
     handlers: dict[type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {
         HTTPException: no_route,
@@ -83,6 +83,11 @@ def add_failure_handlers(app: FastAPI) -> None:
     }
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
+
+
+def defect_response() -> Response:
+    """What a client is told of a defect of the proxy."""
+    return _response("The proxy failed; its log says why.", "InternalServerError", 500)
 
 
 def _response(message: str, kind: str, status: int) -> Response:

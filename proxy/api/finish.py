@@ -19,6 +19,12 @@ class Finish:
         self._metrics = metrics
         self._admission = admission
         self._inside = False
+        self._held = 0
+
+    def hold(self, size: int) -> None:
+        """Keep so many more bytes of the request's body until its end; raises :class:`proxy.errors.NoRoom`."""
+        self._admission.hold(size)
+        self._held += size
 
     async def enter(self, receive: Receive) -> None:
         """Take a place among the requests that are served, when there is one; the end gives it back.
@@ -30,6 +36,7 @@ class Finish:
         self._inside = True
 
     def __call__(self, status: int, error: ProxyError | None = None) -> None:
+        self._admission.drop(self._held)
         if self._inside:
             self._admission.leave()
         if error is not None:

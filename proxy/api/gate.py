@@ -1,6 +1,7 @@
 """The first that sees a request: refuses what must not reach a route, and takes the client's key away."""
 
 import uuid
+from collections.abc import Mapping
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -14,7 +15,7 @@ from proxy.keys import Keyring, without_keys
 from proxy.metrics import Metrics
 from proxy.record import Record
 
-_OPS = frozenset({"/health", "/ready", "/metrics"})
+_OPS = frozenset({"/health", "/ready", "/pairs", "/metrics"})
 """Answered also while the proxy drains."""
 _OPEN = frozenset({"/health", "/ready"})
 """Need no key: who probes has none. Without one, ``/ready`` says no more than whether."""
@@ -28,15 +29,24 @@ def client_of(scope: Scope) -> str | None:
 
 
 class Gate:
-    """Passes requests on to the application, or answers them itself.
+    """Passes requests on to the application of their path, or to ``others``, or answers them itself.
 
-    With ``hides_keys`` the application sees no key of a client; whose it was is in the scope.
+    ``routes`` are those of the method POST. With ``hides_keys`` no application sees a key of a client; whose it was is
+    in the scope.
     """
 
     def __init__(
-        self, app: ASGIApp, *, keyring: Keyring | None, hides_keys: bool, admission: Admission, metrics: Metrics
+        self,
+        routes: Mapping[str, ASGIApp],
+        others: ASGIApp,
+        *,
+        keyring: Keyring | None,
+        hides_keys: bool,
+        admission: Admission,
+        metrics: Metrics,
     ) -> None:
-        self._app = app
+        self._routes = routes
+        self._others = others
         self._keyring = keyring
         self._hides_keys = hides_keys
         self._admission = admission
@@ -44,14 +54,15 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self._others(scope, receive, send)
             return
         try:
             self._check(scope)
         except ProxyError as error:
             await self._refuse(error, scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        route = self._routes.get(scope["path"]) if scope["method"] == "POST" else None
+        await (route or self._others)(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
         """Raises the reason not to let the request in."""

@@ -1,14 +1,16 @@
-"""``GET /health``, ``/ready`` and ``/metrics``: for those who operate the proxy."""
+"""``GET /health``, ``/ready``, ``/pairs`` and ``/metrics``: for those who operate the proxy."""
 
 import time
 
 from fastapi import APIRouter
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from proxy.admission import Admission
 from proxy.api.gate import client_of
+from proxy.exposition import Exposition
 from proxy.follow import ConfigFollower
 from proxy.pool import Pool
 from proxy.settings import FailurePolicy, Settings
@@ -20,14 +22,12 @@ def ops_routes(
     pool: Pool,
     admission: Admission,
     follower: ConfigFollower | None,
-    registry: CollectorRegistry,
+    exposition: Exposition,
 ) -> APIRouter:
     """The routes over the live state."""
     router = APIRouter()
 
-    @router.get("/health", response_model=None)
-    async def health() -> Response:
-        return Response()
+    router.add_api_route("/health", _health, response_model=None)
 
     @router.get("/ready", response_model=None)
     async def ready(request: Request) -> Response:
@@ -35,15 +35,55 @@ def ops_routes(
         if follower is not None:
             state["configuration"] = follower.problem or "as in the file"
         status = 200 if state["ready"] else 503
-        if settings.client_keys and client_of(request.scope) is None:
+        if settings.client_keys and settings.admin is None and client_of(request.scope) is None:
             return JSONResponse({"ready": state["ready"], "draining": state["draining"]}, status)
         return JSONResponse(state, status)
 
+    @router.get("/pairs", response_model=None)
+    async def pairs() -> Response:
+        return JSONResponse({"pairs": standings(pool)})
+
     @router.get("/metrics", response_model=None)
     async def metrics() -> Response:
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(exposition.text(), media_type=CONTENT_TYPE_LATEST)
 
     return router
+
+
+def public_ops_routes() -> APIRouter:
+    """What clients are answered when those who operate the proxy have an address of their own."""
+    router = APIRouter()
+    router.add_api_route("/health", _health, response_model=None)
+
+    # Else they would be passed on: the engines' metrics are not for clients.
+    @router.get("/ready", response_model=None)
+    @router.get("/pairs", response_model=None)
+    @router.get("/metrics", response_model=None)
+    async def elsewhere() -> Response:
+        raise HTTPException(404)
+
+    return router
+
+
+async def _health() -> Response:
+    return Response()
+
+
+def standings(pool: Pool) -> list[dict[str, object]]:
+    """How hand-overs between each prefill and each decode instance went since both run."""
+    now = time.monotonic()
+    return [
+        {
+            "prefill": pair.prefill,
+            "decode": pair.decode,
+            "standing": pair.standing(now),
+            "handed_over": pair.handed_over,
+            "failed": pair.failed,
+            "last_handed_over": pair.last_handed_over,
+            "reason": pair.breaker.reason,
+        }
+        for pair in pool.pairs()
+    ]
 
 
 def readiness(settings: Settings, pool: Pool, *, draining: bool) -> dict[str, object]:

@@ -25,7 +25,7 @@ from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.record import Record, ServedBy
 from proxy.selection import burden
-from proxy.settings import Leg, Settings
+from proxy.settings import Settings
 from proxy.streaming import Passage
 from proxy.topology import Role
 from proxy.upload import Upload
@@ -41,35 +41,93 @@ _OPERATING = re.compile(
 )
 
 
-def passthrough_routes(
-    pool: Pool, client: EngineClient, settings: Settings, admission: Admission, metrics: Metrics
-) -> APIRouter:
-    """The route that matches whatever no other does."""
-    router = APIRouter()
+class Passthrough:
+    """Answers what no other route does, by one engine of a pool."""
 
-    async def pass_on(request: Request) -> Response:
+    def __init__(
+        self, pool: Pool, client: EngineClient, settings: Settings, admission: Admission, metrics: Metrics
+    ) -> None:
+        self._pool = pool
+        self._client = client
+        self._settings = settings
+        self._admission = admission
+        self._metrics = metrics
+
+    async def __call__(self, request: Request) -> Response:
         headers = request.scope["headers"]
         identity = request_id(value_of(headers, b"x-request-id"), uuid.uuid4().hex)
         record = Record(identity, Endpoint.OTHER, client_of(request.scope))
-        if pool.connector is not None and request.method == "POST":
+        if self._pool.connector is not None and request.method == "POST":
             record.bypass = Bypass.ROUTE
-        finish = Finish(record, metrics, admission)
+        finish = Finish(record, self._metrics, self._admission)
         try:
             if _OPERATING.match(request.scope["path"]):
                 raise NotForClients(
                     f"{request.method} {request.scope['path']} operates an engine: ask the engine itself."
                 )
-            incoming = Body(request, settings.body_limit)
+            incoming = Body(headers, request.receive, self._settings.body_limit, finish.hold)
             body = await _to_send(request, incoming)
             await finish.enter(incoming.receive)
             passed = to_engine_unchanged(headers, identity.internal)
-            limits = settings.timeouts.decode
-            return await unless_gone(
-                _open(request, passed, body, pool, client, limits, metrics, finish), incoming.receive
-            )
+            return await unless_gone(self._open(request, passed, body, finish), incoming.receive)
         except ProxyError as error:
             finish(error.status, error)
             return failure_response(error, record)
+
+    async def _open(
+        self, request: Request, headers: RawHeaders, body: bytes | Upload | None, finish: Finish
+    ) -> Response:
+        """One engine's answer. The next engine is asked when one fails and nothing was sent, or nothing is changed."""
+        reads_only = _reads_only(request)
+        failure: ProxyError = NoInstance("No instance serves now.")
+        for member in self._candidates(any_role=reads_only):
+            try:
+                return await self._ask(request, headers, body, member, finish)
+            except EngineFailure as exc:
+                if not reads_only and not isinstance(exc, EngineUnreachable):
+                    raise
+                failure = exc
+        raise failure
+
+    def _candidates(self, *, any_role: bool) -> list[Member]:
+        """In the order in which they are asked."""
+        by_role = [sorted(self._pool.candidates(role), key=burden) for role in _ROLES]
+        if any_role:
+            return [member for members in by_role for member in members]
+        return next((members for members in by_role if members), [])
+
+    async def _ask(
+        self, request: Request, headers: RawHeaders, body: bytes | Upload | None, member: Member, finish: Finish
+    ) -> Response:
+        record = finish.record
+        record.decode = member.instance.name
+        evidence = Evidence(member, self._metrics)
+        async with AsyncExitStack() as resources:
+            resources.enter_context(self._pool.using(member))
+            target, limits = target_of(request.scope), self._settings.timeouts.decode
+            try:
+                upstream = await self._client.open(member.instance, request.method, target, headers, body, limits)
+            except EngineFailure as failure:
+                evidence.settle(failure)
+                raise
+            resources.push_async_callback(upstream.aclose)
+            record.path = ServedBy.AGGREGATED
+            told = [*_with_own_location(from_engine(upstream.headers), member.instance.url), *record.headers()]
+
+            def at_end(status: int, error: ProxyError | None) -> None:
+                if error is not None:  # that a route of any kind was answered proves nothing
+                    evidence.settle(error)
+                finish.after_start(status, error)
+
+            return Passage(upstream, told, resources.pop_all(), at_end)
+
+
+def passthrough_routes(passthrough: Passthrough) -> APIRouter:
+    """The route that matches whatever no other does."""
+    router = APIRouter()
+
+    async def pass_on(request: Request) -> Response:
+        return await passthrough(request)
 
     router.add_route("/{path:path}", pass_on, methods=_METHODS)
     return router
@@ -90,66 +148,10 @@ def _reads_only(request: Request) -> bool:
     return request.method in {"GET", "HEAD", "OPTIONS"}
 
 
-async def _open(
-    request: Request,
-    headers: RawHeaders,
-    body: bytes | Upload | None,
-    pool: Pool,
-    client: EngineClient,
-    limits: Leg,
-    metrics: Metrics,
-    finish: Finish,
-) -> Response:
-    """One engine's answer. The next engine is asked when one fails and nothing was sent, or nothing can be changed."""
-    reads_only = _reads_only(request)
-    failure: ProxyError = NoInstance("No instance serves now.")
-    for member in _candidates(pool, any_role=reads_only):
-        try:
-            return await _ask(request, headers, body, member, pool, client, limits, metrics, finish)
-        except EngineFailure as exc:
-            if not reads_only and not isinstance(exc, EngineUnreachable):
-                raise
-            failure = exc
-    raise failure
-
-
-def _candidates(pool: Pool, *, any_role: bool) -> list[Member]:
-    """In the order in which they are asked."""
-    by_role = [sorted(pool.candidates(role), key=burden) for role in _ROLES]
-    if any_role:
-        return [member for members in by_role for member in members]
-    return next((members for members in by_role if members), [])
-
-
-async def _ask(
-    request: Request,
-    headers: RawHeaders,
-    body: bytes | Upload | None,
-    member: Member,
-    pool: Pool,
-    client: EngineClient,
-    limits: Leg,
-    metrics: Metrics,
-    finish: Finish,
-) -> Response:
-    record = finish.record
-    record.decode = member.instance.name
-    evidence = Evidence(member, metrics)
-    async with AsyncExitStack() as resources:
-        resources.enter_context(pool.using(member))
-        target = target_of(request)
-        try:
-            upstream = await client.open(member.instance, request.method, target, headers, body, limits)
-        except EngineFailure as failure:
-            evidence.settle(failure)
-            raise
-        resources.push_async_callback(upstream.aclose)
-        record.path = ServedBy.AGGREGATED
-        told = [*from_engine(upstream.headers), *record.headers()]
-
-        def at_end(status: int, error: ProxyError | None) -> None:
-            if error is not None:  # that a route of any kind was answered proves nothing
-                evidence.settle(error)
-            finish.after_start(status, error)
-
-        return Passage(upstream, told, resources.pop_all(), at_end)
+def _with_own_location(headers: RawHeaders, engine: str) -> RawHeaders:
+    """An engine redirects to its own address, which is none for clients: only the path is left."""
+    prefix = engine.encode() + b"/"
+    return [
+        (name, value[len(prefix) - 1 :] if name == b"location" and value.startswith(prefix) else value)
+        for name, value in headers
+    ]

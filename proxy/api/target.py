@@ -1,10 +1,10 @@
 """What a request asks for."""
 
-from starlette.requests import Request
+from starlette.types import Scope
 
 
-def target_of(request: Request) -> str:
+def target_of(scope: Scope) -> str:
     """The path and the query as the client wrote them."""
-    query = request.scope["query_string"].decode("latin-1")
-    path: str = request.scope["raw_path"].decode("latin-1")
+    query = scope["query_string"].decode("latin-1")
+    path: str = scope["raw_path"].decode("latin-1")
     return f"{path}?{query}" if query else path

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,11 +21,10 @@ import psutil
 
 from tests.bench.cases import CASES, PATH, Case
 from tests.bench.contenders import CONTENDERS, VLLM_ROUTER
+from tests.bench.watch import Watch
 
 HERE = Path(__file__).parent
 DIRECT = "stub directly"
-PACE = 10
-"""Milliseconds between two events of a paced stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,11 @@ class Sample:
     p99: float
     """Milliseconds of whole requests."""
     memory: float
-    """MiB resident after the case."""
+    """MiB resident at the worst."""
+    per_connection: float
+    """KiB resident at the worst, less those before the load, for each connection."""
+    health: float
+    """The slowest answer of ``/health`` under the load, in milliseconds."""
 
 
 class Bench:
@@ -73,11 +76,12 @@ class Bench:
         """Put one case's load on a port."""
         before = cpu_seconds(process)
         command = [str(self.folder / "load"), str(port), str(case.connections), str(self._seconds), PATH]
-        done = subprocess.run(pinned(self._load_core, command), input=case.body, capture_output=True, check=True)
+        with Watch(port, family(process)) if process else nullcontext() as watch:
+            done = subprocess.run(pinned(self._load_core, command), input=case.body, capture_output=True, check=True)
         found = json.loads(done.stdout)
         used = cpu_seconds(process) - before
         requests = max(1, found["requests"])
-        memory = sum(each.memory_info().rss for each in family(process)) / 2**20
+        peak, more, health = (watch.peak, watch.peak - watch.before, watch.health) if watch else (0.0, 0.0, 0.0)
         return Sample(
             found["in_time"] / found["seconds"],
             found["errors"],
@@ -85,7 +89,9 @@ class Bench:
             found["p50"],
             found["p95"],
             found["p99"],
-            memory,
+            peak,
+            more * 1024 / case.connections,
+            health,
         )
 
     @contextmanager
@@ -140,11 +146,11 @@ def run(bench: Bench, names: Sequence[str], cases: Sequence[Case], rounds: int) 
     """All samples by case and contender; contenders take turns within each round."""
     samples: dict[tuple[str, str], list[Sample]] = {}
     with ExitStack() as running:
-        at_once, paced = running.enter_context(bench.stub(0)), running.enter_context(bench.stub(PACE))
+        decodes = {pace: running.enter_context(bench.stub(pace)) for pace in sorted({case.pace for case in cases})}
         prefill = running.enter_context(bench.stub(0))
         for _ in range(rounds):
             for case in cases:
-                decode = paced if case.paced else at_once
+                decode = decodes[case.pace]
                 samples.setdefault((case.name, DIRECT), []).append(bench.measure(case, decode, None))
                 for name in names:
                     with bench.contender(name, prefill, decode) as (port, process):
@@ -154,8 +160,11 @@ def run(bench: Bench, names: Sequence[str], cases: Sequence[Case], rounds: int) 
 
 def table(samples: dict[tuple[str, str], list[Sample]], cases: Sequence[Case]) -> str:
     """Markdown."""
-    rows = ["| case | who | requests/s | CPU µs/request | CPU µs/event | p50 ms | p95 ms | p99 ms | MiB | errors |"]
-    rows.append("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    rows = [
+        "| case | who | requests/s | CPU µs/request | CPU µs/event | p50 ms | p95 ms | p99 ms "
+        "| MiB | KiB/connection | /health ms | errors |"
+    ]
+    rows.append("| --- | --- |" + " ---: |" * 10)
     by_case = {case.name: case for case in cases}
     for (case, name), taken in samples.items():
 
@@ -165,7 +174,8 @@ def table(samples: dict[tuple[str, str], list[Sample]], cases: Sequence[Case]) -
         events = by_case[case].events
         cpu = "" if name == DIRECT else f"{middle('cpu'):.0f}"
         per_event = f"{middle('cpu') / events:.1f}" if cpu and events else ""
-        memory = "" if name == DIRECT else f"{middle('memory'):.0f}"
+        watched = [f"{middle('memory'):.0f}", f"{middle('per_connection'):.0f}", f"{middle('health'):.1f}"]
+        memory = " | ".join(watched if name != DIRECT else [""] * 3)
         errors = sum(sample.errors for sample in taken)
         rows.append(
             f"| {case} | {name} | {middle('requests_per_second'):.0f} | {cpu} | {per_event} | {middle('p50'):.2f} "

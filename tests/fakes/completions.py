@@ -186,7 +186,8 @@ def _part(choice: Choice, step: int, body: dict, chat: bool) -> dict:
     token_ids = {"token_ids": _ids(body, choice.tokens[step : step + 1])}
     stop = {"stop_reason": choice.stop if last else None}
     if chat:
-        return {"index": choice.index, "delta": {"content": text}, **rest, **(stop if last else {}), **token_ids}
+        delta = {"content": text} if step < len(choice.tokens) else {}
+        return {"index": choice.index, "delta": delta, **rest, **(stop if last else {}), **token_ids}
     prompt_ids = None
     if step == 0:
         prompt_ids = _ids(body | ({"return_token_ids": True} if body.get("echo") else {}), choice.prompt)

@@ -166,3 +166,9 @@ def test_engines_listen_only_on_this_machine():
     for engine in plan("demo", "proxy.host=0.0.0.0").engines:
         assert options(engine.argv)["--host"] == "127.0.0.1"
         assert engine.env["VLLM_NIXL_SIDE_CHANNEL_HOST"] == "127.0.0.1"
+
+
+def test_the_address_of_operators_is_never_given_to_an_engine_and_is_where_readiness_is_asked():
+    settled = plan("demo", "proxy.admin.port=8100", "proxy.admin.host=0.0.0.0")
+    assert ports(settled) == [8101, 8102]
+    assert (settled.proxy.url, settled.proxy.operators_url) == ("http://127.0.0.1:8000", "http://127.0.0.1:8100")

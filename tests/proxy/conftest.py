@@ -14,9 +14,10 @@ import pytest
 import uvicorn
 from prometheus_client.parser import text_string_to_metric_families
 
-from proxy.app import create_app
+from proxy.app import create_apps
 from proxy.cli import listen
 from proxy.config import ProxyConfig, dump
+from proxy.server import options
 from proxy.settings import FailurePolicy, Settings, Timeouts
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 from tests.fakes.engine import FakeEngine
@@ -154,16 +155,7 @@ def topology_of(engines: list[FakeEngine]) -> Topology:
 
 async def _serve(stack: AsyncExitStack, config: ProxyConfig, file: Path | None) -> str:
     listener = stack.enter_context(listen("127.0.0.1", 0))
-    options = uvicorn.Config(
-        create_app(config, file),
-        log_config=None,
-        access_log=False,
-        ws="none",
-        lifespan="on",
-        server_header=False,
-        timeout_graceful_shutdown=1,
-    )
-    server = Server(options)
+    server = Server(options(create_apps(config, file).public))
     running = asyncio.create_task(server.serve(sockets=[listener]))
 
     async def stop() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import ssl
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,7 +34,7 @@ class Program:
     async def said(self, pattern: str) -> re.Match[str]:
         """Wait for a line in which this expression is found."""
         assert self._process.stderr is not None
-        while line := (await asyncio.wait_for(self._process.stderr.readline(), 20)).decode():
+        while line := (await asyncio.wait_for(self._process.stderr.readline(), 60)).decode():
             self.log += line
             if found := re.search(pattern, line):
                 return found
@@ -41,23 +42,27 @@ class Program:
 
     async def end(self) -> int:
         """Wait for its end; the exit code."""
-        _, rest = await asyncio.wait_for(self._process.communicate(), 20)
+        _, rest = await asyncio.wait_for(self._process.communicate(), 60)
         self.log += rest.decode()
         assert self._process.returncode is not None
         return self._process.returncode
 
 
 @asynccontextmanager
-async def running(config: ProxyConfig, folder: Path, *arguments: str) -> AsyncIterator[Program]:
-    """Starts the program on a free port and waits until it listens; the end kills it if it still runs."""
+async def running(config: ProxyConfig, folder: Path, *, trusted: str | None = None) -> AsyncIterator[Program]:
+    """Starts the program on a free port and waits until it listens; the end kills it if it still runs.
+
+    ``trusted`` is the file of a certificate authority that the client trusts.
+    """
     file = folder / "proxy.json"
     file.write_text(dump(config))
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "proxy", "--config", str(file), "--port", "0", *arguments),
+        *(sys.executable, "-m", "proxy", "--config", str(file), "--port", "0"),
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        async with httpx.AsyncClient(timeout=20, trust_env=False) as client:
+        verify = True if trusted is None else ssl.create_default_context(cafile=trusted)
+        async with httpx.AsyncClient(verify=verify, timeout=60, trust_env=False) as client:
             program = Program(process, client)
             client.base_url = httpx.URL((await program.said(r"listening on (\S+)"))[1])
             yield program

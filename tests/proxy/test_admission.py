@@ -138,3 +138,20 @@ async def test_a_client_that_leaves_the_queue_is_not_served(start):
     await asyncio.gather(hanging, return_exceptions=True)
     assert (await duet.client.post("/v1/completions", json=TEXT)).status_code == 200
     assert len(duet.prefill.seen) == 2
+
+
+async def test_bodies_that_need_too_much_memory_together_are_429_until_one_is_done(start):
+    large = TEXT | {"prompt": "x" * 3000}
+    duet = await start(settings=Settings(admission=Limits(memory=4000)))
+    duet.prefill.faults.append(Fault(hang=True))
+    hanging = asyncio.create_task(duet.client.post("/v1/completions", json=large))
+    await duet.prefill.saw(1)
+    for path in ("/v1/completions", "/echo"):
+        refused = await duet.client.post(path, json=large)
+        assert (refused.status_code, "retry-after" in refused.headers) == (429, True)
+    assert (await duet.client.post("/v1/completions", json=TEXT)).status_code == 200
+    hanging.cancel()
+    await asyncio.gather(hanging, return_exceptions=True)
+    await duet.idle()
+    assert (await duet.client.post("/v1/completions", json=large)).status_code == 200
+    assert await duet.metric("duet_refused_total", reason="NoRoom") == 2

@@ -1,47 +1,18 @@
 """Bodies of requests: their limit, and those that are passed on while they come."""
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Self
 
 import pytest
 
 from proxy.settings import Settings
 from tests.proxy.conftest import Duet, eventually
+from tests.proxy.raw_engine import RawEngine
 
 JSON = b"content-type: application/json\r\n"
 PIECE = b"x" * 100_000
-
-
-class RawEngine:
-    """An engine that deals with a connection as a script says, and answers ``/health``."""
-
-    role = "aggregated"
-
-    def __init__(self, script: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> None:
-        self._script = script
-        self.head = b""
-        self.done = asyncio.Event()
-        """Set when the script has ended."""
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        self._server.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        if head.startswith(b"GET /health "):
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-        else:
-            self.head = head
-            await self._script(reader, writer)
-            self.done.set()
-        writer.close()
 
 
 class Client:
@@ -218,3 +189,45 @@ async def test_a_request_to_100_continue_is_answered_and_goes_no_further(duet, c
     assert b" 200 " in await client.reader.readline()
     assert duet.decode.echoed[0].header("expect") is None
     client.close()
+
+
+@pytest.mark.parametrize("size", [70_000, 700_000])
+async def test_headers_that_are_too_large_are_refused_as_such(duet, connect, size):
+    client = await connect(duet)
+    await client.send(post("/v1/completions", b"content-length: 2\r\nx-large: " + b"x" * size + b"\r\n"))
+    status, head, body = await client.answer()
+    assert (status, body["error"]["code"]) == (431, 431)
+    assert b"connection: close" in head
+    assert duet.prefill.seen == []
+
+
+async def test_headers_within_the_limit_reach_the_engine(duet):
+    large = "x" * 60_000
+    answer = await duet.client.post(
+        "/v1/completions", json={"model": "fake", "prompt": "x"}, headers={"x-large": large}
+    )
+    assert answer.status_code == 200
+    assert duet.decode.seen[0].header("x-large") == large
+
+
+async def test_headers_that_are_too_large_for_the_engine_get_its_answer(start):
+    async def script(reader, writer):
+        writer.write(b"HTTP/1.1 431 Too Large\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+
+    duet = await start(engines=[RawEngine(script)])
+    answer = await duet.client.post("/v1/completions", json={"model": "fake", "prompt": "x"})
+    assert answer.status_code == 431
+
+
+async def test_what_is_no_http_is_refused_in_the_shape_that_clients_know(duet, connect):
+    client = await connect(duet)
+    await client.send(b"GET\r\n\r\n")
+    status, _, body = await client.answer()
+    assert (status, body["error"]["type"]) == (400, "BadRequestError")
+
+
+async def test_a_compressed_completion_is_a_bad_request_as_it_is_to_an_engine(duet):
+    raw = gzip.compress(json.dumps({"model": "fake", "prompt": "x"}).encode())
+    answer = await duet.client.post("/v1/completions", content=raw, headers={"content-encoding": "gzip"})
+    assert answer.status_code == 400
+    assert duet.prefill.seen == []

@@ -7,6 +7,7 @@ from proxy.settings import Breaker as Limits
 from proxy.settings import FailurePolicy, Settings
 from tests.fakes.completions import Ending
 from tests.fakes.engine import FakeEngine, Fault
+from tests.proxy.conftest import eventually
 
 LIMITS = Limits(failures=3, pause=1.0, longest_pause=5.0)
 TEXT = {"model": "fake", "prompt": "one two three", "max_tokens": 5}
@@ -168,3 +169,36 @@ async def test_kv_that_nobody_can_take_is_counted(start):
     assert answer.status_code == 502
     assert await duet.metric("duet_kv_stranded_total") == 1
     assert await duet.metric("duet_in_flight") == 0
+
+
+async def standings(duet) -> dict:
+    pairs = (await duet.client.get("/pairs")).json()["pairs"]
+    return {pair["decode"]: (pair["standing"], pair["handed_over"], pair["failed"]) for pair in pairs}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_each_pair_shows_how_its_hand_overs_went(start, stream):
+    engines = [FakeEngine("prefill"), FakeEngine("decode"), FakeEngine("decode")]
+    duet = await start(engines=engines, settings=FOR_EVER)
+    assert await standings(duet) == {"decode-0": ("untried", 0, 0), "decode-1": ("untried", 0, 0)}
+    engines[1].kv_fails = True
+    for _ in range(12):
+        await duet.client.post("/v1/completions", json=TEXT | {"stream": stream})
+    seen = await standings(duet)
+    assert seen["decode-0"] == ("out", 0, 3)
+    assert seen["decode-1"] == ("working", 9, 0)
+    assert await duet.metric("duet_handovers_total", decode="decode-0", outcome="failed") == 3
+    assert await duet.metric("duet_handovers_total", decode="decode-1", outcome="ok") == 9
+    reasons = [pair["reason"] for pair in (await duet.client.get("/pairs")).json()["pairs"]]
+    assert reasons == ["decode-0: the engine answered 500", ""]
+
+
+async def test_a_restarted_instance_begins_anew_in_all_its_pairs(start):
+    duet = await start(settings=FOR_EVER, probe_interval=0.05)
+    await duet.client.post("/v1/completions", json=TEXT)
+    assert await standings(duet) == {"decode-0": ("working", 1, 0)}
+    await duet.prefill.stop()
+    await eventually(lambda: duet.metric("duet_instance_healthy", instance="prefill-0"), 0)
+    await duet.prefill.start()
+    await eventually(lambda: duet.metric("duet_instance_healthy", instance="prefill-0"), 1)
+    assert await standings(duet) == {"decode-0": ("untried", 0, 0)}

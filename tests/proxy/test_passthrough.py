@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.fakes.engine import FakeEngine, Fault
+from tests.proxy.raw_engine import RawEngine
 
 
 async def test_a_request_reaches_one_engine_as_it_is(duet):
@@ -100,3 +101,38 @@ async def test_without_any_engine_it_is_unavailable(start):
     assert answer.status_code == 503
     assert answer.headers["retry-after"]
     assert json.loads(answer.content)["error"]["type"] == "ServiceUnavailableError"
+
+
+def answering(raw: bytes):
+    """An engine's script."""
+
+    async def script(reader, writer):
+        writer.write(raw)
+
+    return script
+
+
+async def test_a_redirect_to_the_engines_own_address_leads_to_the_proxy(start):
+    engine = RawEngine(answering(b""))
+    duet = await start(engines=[engine])
+    engine.script = answering(
+        f"HTTP/1.1 307 Temporary Redirect\r\nlocation: {engine.url}/v1/models\r\ncontent-length: 0\r\n\r\n".encode()
+    )
+    answer = await duet.client.get("/v1/models/")
+    assert (answer.status_code, answer.headers["location"]) == (307, "/v1/models")
+    assert b"GET /v1/models/ HTTP/1.1" in engine.head
+
+
+async def test_an_answer_to_head_has_headers_and_no_body(start):
+    engine = RawEngine(answering(b"HTTP/1.1 405 Method Not Allowed\r\nallow: GET\r\ncontent-length: 31\r\n\r\n"))
+    duet = await start(engines=[engine])
+    answer = await duet.client.head("/v1/models")
+    assert (answer.status_code, answer.headers["allow"], answer.content) == (405, "GET", b"")
+
+
+async def test_a_browsers_preflight_is_the_engines_to_answer(duet):
+    headers = {"origin": "http://x", "access-control-request-method": "POST"}
+    await duet.client.options("/v1/chat/completions", headers=headers)
+    assert (await duet.client.options("/echo", headers=headers)).status_code == 200
+    assert duet.decode.echoed[0].method == "OPTIONS"
+    assert duet.decode.echoed[0].header("access-control-request-method") == "POST"

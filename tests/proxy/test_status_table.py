@@ -69,6 +69,7 @@ CASES = [
         413,
         settings=Settings(failure_policy=FailurePolicy.FAIL, body_limit=10, probe_interval=60.0),
     ),
+    Case("path and headers are larger than 64 KiB together", 431, headers={"x-large": "x" * 70_000}),
     Case("the route operates an engine", 403, path="/sleep"),
 ]
 
@@ -121,7 +122,9 @@ def test_the_readme_has_a_row_for_each_and_these_cases_cover_the_rest():
         "no instance that is needed serves": test_without_a_needed_instance_it_is_503,
         "more requests than `proxy.admission` takes": test_too_many_requests_are_429,
     }
-    shown = {"the proxy is shutting down", "the client has left"}  # by the tests of drain and of disconnects
+    # By the tests of drain, of disconnects and of keys.
+    shown = {"the proxy is shutting down", "the client has left"}
+    shown.add("no key, or one that nobody has, with `proxy.client_keys`")
     assert [row[0] for row in table if row[0] not in {case.row for case in CASES} | set(elsewhere) | shown] == []
     for case in CASES:
         row = next(row for row in table if row[0] == case.row)

@@ -9,6 +9,7 @@ from collections import Counter
 from itertools import count
 
 import httpx
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from proxy.completion import parse, prefill_body
@@ -20,6 +21,7 @@ from tests.real.readings import reading
 EXAMPLES = int(os.environ.get("DUET_EXAMPLES", "120"))
 
 
+@pytest.mark.timeout(300 + EXAMPLES)
 def test_generated_requests_are_answered_alike(pair: Pair):
     ways = Counter[str | None]()
     numbers = count()

@@ -1,5 +1,7 @@
 """Instances are taken out of traffic and back while the deployment runs."""
 
+import json
+
 from tests.launcher.local.conftest import Launch
 from tests.launcher.local.test_start import ask
 
@@ -27,3 +29,12 @@ def test_without_a_deployment_there_is_nothing_to_drain(command):
     refused = command("drain", "decode-0")
     assert refused.returncode == 4
     assert "nothing runs in" in refused.stderr
+
+
+def test_status_shows_how_hand_overs_between_pairs_went(launch: Launch, command, proxy_port: int):
+    launch().wait_ready()
+    ask(proxy_port)
+    shown = command("status", "--pairs")
+    assert shown.returncode == 0
+    assert shown.stdout.splitlines()[1].split()[:5] == ["prefill-0", "decode-0", "working", "1", "0"]
+    assert json.loads(command("status", "--pairs", "--output", "json").stdout)[0]["handed_over"] == 1

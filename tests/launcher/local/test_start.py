@@ -93,7 +93,9 @@ def test_a_taken_port_is_reported_with_its_owner_and_nothing_starts(launch: Laun
     assert running.state() == {}
 
 
-def test_detached_it_runs_on_after_the_command_returned(launch: Launch, command, proxy_port: int):
+def test_detached_it_runs_on_after_the_command_returned(launch: Launch, command, folder: Path, proxy_port: int):
+    (folder / "run").mkdir()
+    (folder / "run" / "state.json").write_text('{"of": "another version"}')
     starter = launch("--detach")
 
     assert starter.result() == 0, starter.output

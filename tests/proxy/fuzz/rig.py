@@ -8,11 +8,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import uvicorn
-
-from proxy.app import create_app
+from proxy.app import create_apps
 from proxy.cli import listen
 from proxy.config import ProxyConfig
+from proxy.server import options
 from proxy.settings import Breaker, FailurePolicy, Leg, Settings, Timeouts
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 from tests.fakes import answers
@@ -91,13 +90,10 @@ class Rig:
             Instance("prefill-0", Role.PREFILL, f"http://127.0.0.1:{ports[0]}"),
             Instance("decode-0", Role.DECODE, f"http://127.0.0.1:{ports[1]}"),
         )
-        app = create_app(ProxyConfig(Topology(instances, ConnectorKind.NIXL_PULL), SETTINGS))
+        app = create_apps(ProxyConfig(Topology(instances, ConnectorKind.NIXL_PULL), SETTINGS)).public
         listener = self._stack.enter_context(listen("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
-        options = uvicorn.Config(
-            app, log_config=None, access_log=False, ws="none", lifespan="on", timeout_graceful_shutdown=1
-        )
-        server = Server(options)
+        server = Server(options(app))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         await server.up.wait()
 

@@ -1,0 +1,104 @@
+"""What ``/metrics`` answers: of one process, or the sums of several that share a folder.
+
+Counters and histograms of several processes lie in files that prometheus_client keeps there, one per process, exact to
+the last request and also of processes that have ended. Gauges are the present of those that live: each process writes
+them down every second, and whoever is asked adds them up.
+"""
+
+import asyncio
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+INTERVAL = 1.0
+"""Seconds between two notes of the gauges."""
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+"""Tells prometheus_client, when it is imported, that processes share a folder."""
+# An instance is healthy, or drained, when all processes say so; a breaker is open when one does.
+_MERGE: dict[str, Callable[[Iterable[float]], float]] = {
+    "duet_in_flight": sum,
+    "duet_prefill_queue_seconds": sum,
+    "duet_instance_healthy": min,
+    "duet_instance_draining": min,
+}
+
+
+class Exposition:
+    """The metrics of a registry, and with a ``folder`` those of all processes that share it."""
+
+    def __init__(self, registry: CollectorRegistry, folder: Path | None) -> None:
+        self._registry = registry
+        self._folder = folder
+        self._all = registry
+        if folder is not None:
+            self._all = CollectorRegistry()
+            MultiProcessCollector(self._all, str(folder))  # type: ignore[no-untyped-call]
+            self._all.register(_Gauges(folder))
+
+    def text(self) -> bytes:
+        """In Prometheus's format."""
+        self._note_gauges()
+        return generate_latest(self._all)
+
+    async def run(self) -> None:
+        """Note the gauges until cancelled."""
+        while True:
+            self._note_gauges()
+            await asyncio.sleep(INTERVAL)
+
+    def _note_gauges(self) -> None:
+        if self._folder is None:
+            return
+        gauges = [
+            (metric.name, metric.documentation, [(sample.labels, sample.value) for sample in metric.samples])
+            for metric in self._registry.collect()
+            if metric.type == "gauge"
+        ]
+        note = _note(self._folder, os.getpid())
+        new = note.with_suffix(".new")
+        new.write_text(json.dumps(gauges))
+        new.replace(note)
+
+
+class _Gauges(Collector):
+    """The notes of all that live, merged."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def collect(self) -> Iterator[Metric]:
+        """One sample for each set of labels."""
+        helps: dict[str, str] = {}
+        values: dict[str, dict[tuple[tuple[str, str], ...], list[float]]] = defaultdict(lambda: defaultdict(list))
+        for note in self._folder.glob("gauges_*.json"):
+            try:
+                gauges = json.loads(note.read_bytes())
+            except FileNotFoundError:  # its process has ended this moment
+                continue
+            for name, text, samples in gauges:
+                helps[name] = text
+                for labels, value in samples:
+                    values[name][tuple(labels.items())].append(value)
+        for name, text in helps.items():
+            merge = _MERGE.get(name, max)
+            names = [label for label, _ in next(iter(values[name]), ())]
+            family = GaugeMetricFamily(name, text, labels=names)
+            for labels, found in values[name].items():
+                family.add_metric([value for _, value in labels], merge(found))
+            yield family
+
+
+def forget(folder: Path, pid: int) -> None:
+    """A process has ended: its gauges are of the past, its counters stay."""
+    _note(folder, pid).unlink(missing_ok=True)
+
+
+def _note(folder: Path, pid: int) -> Path:
+    return folder / f"gauges_{pid}.json"
