@@ -11,7 +11,7 @@ from proxy.config import ProxyConfig
 from proxy.settings import Settings
 from tests.proxy.conftest import topology_of
 from tests.proxy.program import Program, running
-from tests.proxy.test_bodies import RawEngine
+from tests.proxy.raw_engine import RawEngine
 
 MEGABYTE = 2**20
 EVENT = b'data: {"choices":[{"index":0,"text":"' + b"x" * (64 * 1024) + b'"}]}\n\n'
