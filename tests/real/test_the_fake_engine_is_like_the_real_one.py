@@ -53,7 +53,7 @@ REQUESTS = {
     "chat stream of one token": ("/v1/chat/completions", CHAT | STREAM | {"max_tokens": 1}),
     "chat stream with running usage": ("/v1/chat/completions", CHAT | RUNNING_USAGE),
     "text stream with running usage": ("/v1/completions", TEXT | RUNNING_USAGE),
-    "chat stream of several choices": ("/v1/chat/completions", CHAT | STREAM | TWO),
+    "chat stream of several choices": ("/v1/chat/completions", CHAT | STREAM | TWO | WHOLE_CHARACTERS),
     "text stream of several prompts": ("/v1/completions", TEXT | STREAM | {"prompt": ["one", "two"]}),
     "chat with a stop": ("/v1/chat/completions", CHAT | {"stop": ["f"]}),
     "chat stream with a stop": ("/v1/chat/completions", CHAT | STREAM | {"stop": "f"}),
