@@ -111,8 +111,7 @@ def parse(raw: bytes, endpoint: Endpoint) -> Completion:
         raise BadRequest(f"The request's body is not JSON: {exc}") from exc
     if not isinstance(document, dict):
         raise BadRequest("The request's body is not a JSON object.")
-    if KV_KEY in document:
-        del document[KV_KEY]
+    if _strip_kv_params(document):
         raw = _text(document)
     return Completion(document, raw, endpoint)
 
@@ -123,9 +122,9 @@ def without_kv_params(raw: bytes) -> bytes:
         document = json.loads(raw)
     except (ValueError, RecursionError):
         return raw
-    if not isinstance(document, dict) or KV_KEY not in document:
+    if not isinstance(document, dict) or not _strip_kv_params(document):
         return raw
-    return _text({key: value for key, value in document.items() if key != KV_KEY})
+    return _text(document)
 
 
 def bypass(completion: Completion) -> Bypass | None:
@@ -163,6 +162,17 @@ def decode_body(completion: Completion, kv_params: JsonObject) -> bytes:
     return completion.body[:end] + member + completion.body[end:]
 
 
+def _strip_kv_params(document: JsonObject) -> bool:
+    """Takes them from wherever an engine would find them; returns whether there were any."""
+    sampling = document.get("sampling_params")  # of /inference/v1/generate
+    extra = sampling.get("extra_args") if isinstance(sampling, dict) else None
+    found = [place for place in (document, document.get("vllm_xargs"), extra) if isinstance(place, dict)]
+    given = [place for place in found if KV_KEY in place]
+    for place in given:
+        del place[KV_KEY]
+    return bool(given)
+
+
 def _bypass_of_response(document: JsonObject) -> Bypass | None:
     if document.get("previous_response_id") is not None or document.get("background") not in (None, False):
         return Bypass.STORED_RESPONSE
@@ -177,4 +187,7 @@ def _several(prompt: object) -> bool:
 
 
 def _text(document: JsonObject) -> bytes:
-    return json.dumps(document, separators=(",", ":")).encode()
+    try:
+        return json.dumps(document, separators=(",", ":")).encode()
+    except RecursionError as exc:  # a little less deep than what could not even be parsed
+        raise BadRequest("The request's body is nested too deeply.") from exc
