@@ -20,7 +20,7 @@ class Admission:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        self._left_at: float | None = None
+        self._left_at = 0.0
         self._pace: float | None = None
         self._idle: asyncio.Event | None = None
         self.held = 0
@@ -40,14 +40,15 @@ class Admission:
             self.in_flight += 1
             return True
         expected = (self.waiting + 1) * (self._pace or 0.0)
-        if self.waiting >= self._limits.queue or expected > self._limits.wait:
+        # One may always wait: the pace is measured only while somebody does, so a slow moment could never be outlived.
+        if self.waiting >= self._limits.queue or (self.waiting and expected > self._limits.wait):
             raise Overloaded(expected)
         return False
 
     def leave(self) -> None:
         """Give the place to the next one who waits."""
         now = time.monotonic()
-        if self._left_at is not None and self.waiting:
+        if self.waiting:
             interval = now - self._left_at
             self._pace = interval if self._pace is None else self._pace + _WEIGHT * (interval - self._pace)
         self._left_at = now
@@ -88,6 +89,8 @@ class Admission:
         """
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(client, deque()).append(place)
+        if not self.waiting:
+            self._left_at = time.monotonic()  # what ended before anybody waited says nothing of the pace
         self.waiting += 1
         try:
             async with asyncio.timeout(self._limits.wait):

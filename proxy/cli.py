@@ -7,10 +7,11 @@ import argparse
 import gc
 import logging
 import os
+import resource
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    _take_all_descriptors()
     try:
         config = load(arguments.config)
         with ExitStack() as opened:
@@ -48,6 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(exc), 3)
     except CannotListen as exc:
         return _fail(str(exc), 4)
+
+
+def _take_all_descriptors() -> None:
+    """Each request has two connections. Beyond the limit, often 1024, further clients are cut off in silence."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # some systems refuse "unlimited"
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _serve(path: Path, config: ProxyConfig, sockets: Sequence[socket.socket], shared: Path | None) -> int:

@@ -205,4 +205,7 @@ def _several(prompt: object) -> bool:
 
 
 def _text(document: JsonObject) -> bytes:
-    return json.dumps(document, separators=(",", ":")).encode()
+    try:
+        return json.dumps(document, separators=(",", ":")).encode()
+    except RecursionError as exc:  # a little less deep than what could not even be parsed
+        raise BadRequest("The request's body is nested too deeply.") from exc

@@ -7,6 +7,7 @@ them down every second, and whoever is asked adds them up.
 
 import asyncio
 import json
+import logging
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
+
+logger = logging.getLogger(__name__)
 
 INTERVAL = 1.0
 """Seconds between two notes of the gauges."""
@@ -48,9 +51,16 @@ class Exposition:
         return generate_latest(self._all)
 
     async def run(self) -> None:
-        """Note the gauges until cancelled."""
+        """Note the gauges until cancelled; where they cannot be written, the error is logged, once."""
+        problem = ""
         while True:
-            self._note_gauges()
+            try:
+                self._note_gauges()
+                problem = ""
+            except OSError as exc:
+                if str(exc) != problem:
+                    problem = str(exc)
+                    logger.error("gauges for /metrics cannot be noted, trying again every %g s: %s", INTERVAL, problem)
             await asyncio.sleep(INTERVAL)
 
     def _note_gauges(self) -> None:

@@ -34,7 +34,10 @@ class ConfigFollower:
         """Look until cancelled."""
         while True:
             await asyncio.sleep(INTERVAL)
-            await self.look()
+            try:
+                await self.look()
+            except Exception:  # if this task died, so would those beside it: nobody would probe any more
+                logger.exception("%s: following it failed; looking again at its next change", self._path)
 
     async def look(self) -> None:
         """Look once."""

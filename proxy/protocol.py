@@ -2,6 +2,7 @@
 
 import asyncio
 
+from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from proxy.errors import error_body
@@ -55,6 +56,19 @@ class Protocol(HttpToolsProtocol):
     _in_head = False
     _head_size = 0
     _too_large = False
+    _answering: RequestResponseCycle | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has left, which concerns the request that is answered, too, when others have come after it."""
+        answering = self._answering
+        if answering is not None and not answering.response_complete:
+            answering.disconnected = True
+            answering.message_event.set()
+        super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
         """Bytes of requests have come."""

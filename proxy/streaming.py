@@ -1,8 +1,9 @@
 """Relays an open answer as it comes, until it ends or the client leaves."""
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -40,7 +41,8 @@ class Relay(Response):
                 ended = await unless_gone(self.relay(send), receive)
         except ShuttingDown as stopped:
             ended = stopped
-            await self.break_off(send, stopped)
+            with suppress(asyncio.CancelledError):  # the server waits no longer for a client that does not read
+                await self.break_off(send, stopped)
         except (ClientGone, OSError):  # OSError: how some servers tell a writer that the client is gone
             pass
         finally:

@@ -33,11 +33,13 @@ from proxy.upload import Upload
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 # Those that answer clients come first.
 _ROLES = (Role.AGGREGATED, Role.DECODE, Role.PREFILL)
-# Routes of vLLM 0.32 that operate an engine: whoever may ask questions may not put it to sleep.
+# Routes of vLLM 0.32 that operate an engine: whoever may ask questions may not put it to sleep. What it counts is for
+# operators, too. Its own patterns end in "$", so they take a path with a line feed at its end; all that begins with
+# "/metrics" is its metrics.
 _OPERATING = re.compile(
     r"/*(sleep|wake_up|is_sleeping|pause|resume|is_paused|collective_rpc|reset_\w+|release_kv_cache_memory|server_info"
     r"|(is_)?scal(e|ing)_elastic_ep|(start|stop)_profile|kv_event_sources|fault_tolerance|\w*weight\w*"
-    r"|(inference/v1/)?abort_requests|v1/(un)?load_lora_adapter)(/|\Z)"
+    r"|(inference/v1/)?abort_requests|v1/(un)?load_lora_adapter)(/|$)|/+metrics"
 )
 
 

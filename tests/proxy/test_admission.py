@@ -155,3 +155,42 @@ async def test_bodies_that_need_too_much_memory_together_are_429_until_one_is_do
     await duet.idle()
     assert (await duet.client.post("/v1/completions", json=large)).status_code == 200
     assert await duet.metric("duet_refused_total", reason="NoRoom") == 2
+
+
+async def test_what_was_slow_before_anybody_waited_says_nothing_of_the_pace(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr("proxy.admission.time.monotonic", lambda: now)
+    admission = Admission(Limits(concurrency=1, queue=9, wait=30))
+    admission.try_enter()
+    admission.leave()
+    now = 3600.0  # an hour without any request
+    admission.try_enter()
+    (first,) = await waiting(admission, "a")
+    now += 1
+    admission.leave()
+    await first
+    (second, third) = await waiting(admission, "a", "b")  # else: refused, since an hour is more than 30 s
+    admission.leave()
+    admission.leave()
+    await asyncio.gather(second, third)
+
+
+async def test_a_slow_moment_does_not_close_the_queue_for_ever(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr("proxy.admission.time.monotonic", lambda: now)
+    admission = Admission(Limits(concurrency=1, queue=9, wait=30))
+    admission.try_enter()
+    (last,) = await waiting(admission, "a")
+    now += 100
+    admission.leave()
+    await last
+    for _ in range(20):
+        (last,) = await waiting(admission, "a")
+        now += 1
+        admission.leave()
+        await last
+    await waiting(admission, "a", "b")
+    admission.leave()
+    admission.leave()
+    admission.leave()
+    assert admission.in_flight == 0

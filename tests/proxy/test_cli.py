@@ -1,5 +1,6 @@
 """The program."""
 
+import resource
 import signal
 import socket
 
@@ -53,3 +54,13 @@ async def test_the_program_serves_until_it_is_told_to_stop(tmp_path):
 def test_events_of_a_stream_do_not_wait_for_each_others_acknowledgement():
     with listen("127.0.0.1", 0) as listener:
         assert listener.proto == socket.IPPROTO_TCP
+
+
+async def test_the_program_takes_as_many_connections_as_the_system_lets_it(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, hard), hard))
+    try:
+        async with FakeEngine() as engine, running(ProxyConfig(topology_of([engine])), tmp_path) as program:
+            assert resource.prlimit(program.pid, resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

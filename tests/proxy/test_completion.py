@@ -1,6 +1,7 @@
 """Bodies of the two legs."""
 
 import json
+import sys
 
 import pytest
 
@@ -194,3 +195,14 @@ def test_requests_that_cannot_go_through_pd_say_why(document, reason):
 )
 def test_responses_that_cannot_go_through_pd_say_why(document, reason):
     assert bypass(parse(json.dumps(document).encode(), Endpoint.RESPONSES)) is reason
+
+
+def test_what_is_nested_so_deep_that_it_can_be_read_but_not_written_is_a_bad_request():
+    refused = 0
+    for depth in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit()):
+        raw = b'{"kv_transfer_params": 1, "a": %b%b}' % (b"[" * depth, b"]" * depth)
+        try:
+            prefill_body(parse(raw, Endpoint.CHAT), {})
+        except BadRequest:
+            refused += 1
+    assert refused

@@ -1,6 +1,7 @@
 """Clients that leave."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -68,6 +69,25 @@ async def test_leaving_in_the_middle_of_a_stream_stops_decode(duet):
     seen = await duet.decode.saw()
     await asyncio.wait_for(seen.left.wait(), 5)
     await assert_nobody_is_blamed(duet)
+
+
+async def test_leaving_with_another_request_sent_after_a_stream_stops_decode(duet, caplog):
+    gate = asyncio.Semaphore(1)
+    duet.decode.faults.append(Fault(gate=gate))
+    host, port = duet.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, port)
+    body = json.dumps({**TEXT, "max_tokens": 500, "stream": True}).encode()
+    writer.write(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+    await reader.readuntil(b"data: ")
+    writer.write(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+    await writer.drain()
+    writer.transport.abort()
+    seen = await duet.decode.saw()
+    while not seen.left.is_set():  # the server does not read any more, so it learns it by writing
+        gate.release()
+        await asyncio.sleep(0)
+    await assert_nobody_is_blamed(duet)
+    assert "Exception in ASGI application" not in caplog.text
 
 
 async def test_work_that_ends_as_the_client_leaves_wins():

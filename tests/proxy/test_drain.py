@@ -115,3 +115,15 @@ async def test_a_body_that_is_still_coming_when_the_time_is_up_gets_503(start):
         assert b" 503 " in await reader.readline()
         writer.close()
         assert await program.end() == 0
+
+
+async def test_a_client_that_does_not_read_holds_nothing_up(start):
+    async with start(drain=0) as (program, decode):
+        text = "x" * 20_000_000  # more than the sockets' buffers hold
+        decode.faults.append(Fault(first_event=b'data: {"choices":[{"index":0,"text":"%b"}]}\n\n' % text.encode()))
+        async with program.client.stream("POST", "/v1/completions", json=STREAMED) as answer:
+            assert answer.status_code == 200
+            program.signal(signal.SIGTERM)
+            assert await program.end() == 0
+    assert "failure=ShuttingDown" in program.log
+    assert "Traceback" not in program.log

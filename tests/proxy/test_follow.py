@@ -83,6 +83,28 @@ async def test_a_faulty_file_changes_nothing_and_is_reported_until_it_is_right(t
     assert follower.problem == ""
 
 
+async def test_following_goes_on_after_a_defect(three, monkeypatch, caplog):
+    config, file, pool, follower = three
+    monkeypatch.setattr("proxy.follow.INTERVAL", 0)
+    failed = asyncio.Event()
+
+    def fail(_: ProxyConfig) -> None:
+        failed.set()
+        raise RuntimeError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(pool, "follow", fail)
+        write(file, dump(replace(config, draining=("decode-0",))))
+        running = asyncio.create_task(follower.run())
+        await failed.wait()
+    write(file, dump(replace(config, draining=("decode-1",))))
+    await follower.look()
+    assert usable(pool) == ["prefill-0", "decode-0"]
+    assert not running.done()
+    assert "following it failed" in caplog.text
+    running.cancel()
+
+
 def test_settings_that_are_read_at_the_start_only_are_named():
     running = ProxyConfig(topology_of([]))
     wanted = replace(running, settings=Settings(failure_policy=FailurePolicy.FAIL, port=1))

@@ -51,6 +51,21 @@ async def test_kv_parameters_of_a_client_reach_no_engine_on_any_route(duet, key)
     assert answer.json() == {"input": "x"}
 
 
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ({"vllm_xargs": {"kv_transfer_params": "x", "a": 1}}, {"vllm_xargs": {"a": 1}}),
+        ({"sampling_params": {"extra_args": {"kv_transfer_params": {}}}}, {"sampling_params": {"extra_args": {}}}),
+        (
+            {"tools": [{"kv_transfer_params": 1}], "sampling_params": 1},
+            {"tools": [{"kv_transfer_params": 1}], "sampling_params": 1},
+        ),
+    ],
+)
+async def test_nor_do_they_where_engines_keep_their_extra_arguments(duet, given, left):
+    assert (await duet.client.post("/echo", json=given)).json() == left
+
+
 async def test_json_without_them_is_not_written_anew(duet):
     raw = b'{"temperature": 0.70,  "big": 12345678901234567890123}'
     answer = await duet.client.post("/echo", content=raw, headers={"content-type": "application/json"})
@@ -58,7 +73,11 @@ async def test_json_without_them_is_not_written_anew(duet):
 
 
 @pytest.mark.parametrize(
-    "path", ["/sleep?level=1", "/collective_rpc", "/v1/load_lora_adapter", "/reset_prefix_cache", "/%73leep"]
+    "path",
+    [
+        *("/sleep?level=1", "/collective_rpc", "/v1/load_lora_adapter", "/reset_prefix_cache"),
+        *("/%73leep", "/sleep/", "/%2fsleep", "/sleep%0A", "/metrics/", "/metrics%0A", "/metrics_of_the_engine"),
+    ],
 )
 async def test_routes_that_operate_an_engine_are_not_for_clients(duet, path):
     answer = await duet.client.post(path, json={})

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -70,6 +71,20 @@ async def test_metrics_are_the_sums_of_all_workers_also_of_those_that_died(tmp_p
         program.signal(signal.SIGTERM)
         assert await program.end() == 0
         assert not is_there(folder)
+    assert "Traceback" not in program.log
+
+
+async def test_health_is_still_probed_when_metrics_cannot_be_written(tmp_path):
+    async with FakeEngine() as engine:
+        config = ProxyConfig(topology_of([engine]), Settings(workers=2, probe_interval=0.1))
+        async with running(config, tmp_path) as program:
+            await program.said("listening on")
+            shutil.rmtree(workers_of(program)[0].environ()["PROMETHEUS_MULTIPROC_DIR"])
+            await program.said("gauges for /metrics cannot be noted")
+            await engine.stop()
+            await program.said("is not healthy")
+            await engine.start()
+            await program.said("is healthy")
     assert "Traceback" not in program.log
 
 

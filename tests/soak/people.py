@@ -5,6 +5,7 @@ import json
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import httpx
 
@@ -42,7 +43,7 @@ async def _ask(client: httpx.AsyncClient, chance: random.Random, findings: Findi
             outcome = await _outcome(client, body)
     except TimeoutError:
         if patience is None:
-            findings.violations.append(f"hung: {body}")
+            findings.violations.append(f"hung, noticed at {datetime.now():%H:%M:%S}: {body}")
         findings.left += 1
         outcome = "left"
     except httpx.HTTPError as exc:

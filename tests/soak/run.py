@@ -34,9 +34,12 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seed", type=int, default=1, help="of what is asked and disturbed; not of how it turns out")
+    parser.add_argument("--logs", type=Path, help="keep the logs in this folder")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="duet-soak-") as folder:
-        problems = asyncio.run(soak(Path(folder), arguments.minutes * 60, arguments.clients, arguments.seed))
+    with tempfile.TemporaryDirectory(prefix="duet-soak-") as temporary:
+        folder = arguments.logs or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        problems = asyncio.run(soak(folder, arguments.minutes * 60, arguments.clients, arguments.seed))
     for problem in problems[:20]:
         sys.stdout.write(f"PROBLEM {problem}\n")
     return 1 if problems else 0
