@@ -2,6 +2,7 @@
 
 import asyncio
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
@@ -56,6 +57,7 @@ class Protocol(HttpToolsProtocol):
     _in_head = False
     _head_size = 0
     _too_large = False
+    _declining = False
     _answering: RequestResponseCycle | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -72,7 +74,19 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of requests have come."""
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:
+            self._declining = False
+            head = self._head_without_upgrade()
+            self.parser = HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the one before
+            self.data_received(head + data[upgrade.args[0] :])
+            return
+        except HttpParserError:
+            self.send_400_response("")
+            return
         if self._in_head and not self.transport.is_closing():
             self._head_size += len(data)
             if self._head_size > _UNFINISHED_LIMIT:
@@ -88,11 +102,28 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Its head is complete."""
         self._in_head = False
+        if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+            self._declining = True
+            return
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEAD_LIMIT:
             self._too_large = True
             raise ValueError("the head is too large")  # the parser stops, and send_400_response is called
         super().on_headers_complete()
         self.cycle.transport = _HeadWithBody(self.cycle, self.loop)
+
+    def on_message_complete(self) -> None:
+        """A request is complete, unless it was only the head of one that asks for another protocol."""
+        if not self._declining:
+            super().on_message_complete()
+
+    def _head_without_upgrade(self) -> bytes:
+        """The request again without its wish for another protocol, since the parser does not read on after that.
+
+        Java's clients wish for HTTP/2 with every first request, also with one that has a body.
+        """
+        start = b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        lines = [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
+        return b"\r\n".join([start, *lines, b"", b""])
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request, and end the connection."""

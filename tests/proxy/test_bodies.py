@@ -226,6 +226,30 @@ async def test_what_is_no_http_is_refused_in_the_shape_that_clients_know(duet, c
     assert (status, body["error"]["type"]) == (400, "BadRequestError")
 
 
+@pytest.mark.parametrize("pieces", [1, 7, 1000])
+async def test_a_wish_for_another_protocol_is_declined_by_serving_the_request(duet, connect, pieces):
+    body = json.dumps({"model": "fake", "prompt": "x", "max_tokens": 2}).encode()
+    wish = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: x\r\n"
+    request = post("/v1/completions", wish + b"content-length: %d\r\n" % len(body), body)
+    client = await connect(duet)
+    for _ in range(2):
+        size = -(-len(request) // pieces)
+        for start in range(0, len(request), size):
+            await client.send(request[start : start + size])
+            await asyncio.sleep(0)
+        status, _, answer = await client.answer()
+        assert (status, answer["usage"]["completion_tokens"]) == (200, 2)
+    assert duet.prefill.seen[0].header("upgrade") is None
+
+
+async def test_a_wish_for_a_websocket_is_an_ordinary_request(duet, connect):
+    client = await connect(duet)
+    await client.send(b"GET /v1/realtime HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+    assert await client.passed_on() == 404
+    await client.send(b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n")
+    assert await client.passed_on() == 200
+
+
 async def test_a_compressed_completion_is_a_bad_request_as_it_is_to_an_engine(duet):
     raw = gzip.compress(json.dumps({"model": "fake", "prompt": "x"}).encode())
     answer = await duet.client.post("/v1/completions", content=raw, headers={"content-encoding": "gzip"})
