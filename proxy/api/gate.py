@@ -87,5 +87,8 @@ class Gate:
 
 
 def _is_preflight(method: str, headers: RawHeaders) -> bool:
-    """A browser's question whether it may ask; it never carries a key."""
-    return method == "OPTIONS" and value_of(headers, b"access-control-request-method") is not None
+    """A browser's question whether it may ask; it never carries a key, nor a body that would have to be kept."""
+    if method != "OPTIONS" or value_of(headers, b"access-control-request-method") is None:
+        return False
+    length = value_of(headers, b"content-length") or "0"
+    return length == "0" and value_of(headers, b"transfer-encoding") is None

@@ -180,6 +180,8 @@ async def test_a_slow_moment_does_not_close_the_queue_for_ever(monkeypatch):
     monkeypatch.setattr("proxy.admission.time.monotonic", lambda: now)
     admission = Admission(Limits(concurrency=1, queue=9, wait=30))
     admission.try_enter()
+    admission.leave()
+    admission.try_enter()
     (last,) = await waiting(admission, "a")
     now += 100
     admission.leave()

@@ -60,6 +60,8 @@ async def test_a_browser_may_ask_beforehand_without_a_key(guarded):
     preflight = {"origin": "http://x", "access-control-request-method": "POST"}
     assert (await guarded.client.options("/echo", headers=preflight)).status_code == 200
     assert (await guarded.client.options("/echo", headers={"origin": "http://x"})).status_code == 401
+    with_body = await guarded.client.request("OPTIONS", "/echo", headers=preflight, content=b"kept until it ends")
+    assert with_body.status_code == 401
 
 
 async def test_without_keys_what_the_client_sends_is_for_the_engines(duet):
