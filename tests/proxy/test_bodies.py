@@ -230,6 +230,7 @@ async def test_what_is_no_http_is_refused_in_the_shape_that_clients_know(duet, c
 async def test_a_wish_for_another_protocol_is_declined_by_serving_the_request(duet, connect, pieces):
     body = json.dumps({"model": "fake", "prompt": "x", "max_tokens": 2}).encode()
     wish = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: x\r\n"
+    wish += b"content-type: application/json\r\n"
     request = post("/v1/completions", wish + b"content-length: %d\r\n" % len(body), body)
     client = await connect(duet)
     for _ in range(2):

@@ -77,7 +77,8 @@ async def test_leaving_with_another_request_sent_after_a_stream_stops_decode(due
     host, port = duet.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, port)
     body = json.dumps({**TEXT, "max_tokens": 500, "stream": True}).encode()
-    writer.write(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+    head = b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    writer.write(head + b"content-length: %d\r\n\r\n%b" % (len(body), body))
     await reader.readuntil(b"data: ")
     writer.write(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
     await writer.drain()
