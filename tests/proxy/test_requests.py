@@ -157,3 +157,12 @@ async def test_the_openai_client_reads_answers_and_streams(duet):
         stream = await client.chat.completions.create(**CHAT, stream=True)
         text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
     assert whole.choices[0].message.content == text
+
+
+async def test_both_legs_get_the_same_images_so_that_no_cache_is_taken_for_anothers(duet):
+    for image in ("data:image/png;base64,AAAA", "data:image/png;base64,BBBB"):
+        parts = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": image}}]
+        body = {"model": "fake", "messages": [{"role": "user", "content": parts}], "max_tokens": 3}
+        assert (await duet.client.post("/v1/chat/completions", json=body)).headers["x-duet-path"] == "pd"
+        legs = [json.loads(engine.seen[-1].body)["messages"] for engine in (duet.prefill, duet.decode)]
+        assert legs == [body["messages"], body["messages"]]
