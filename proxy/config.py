@@ -4,6 +4,7 @@ The launcher dumps it, the proxy loads it, and follows it when it changes. A fil
 keys is refused, so a mixed upgrade is noticed at once and not by a request.
 """
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -34,6 +35,7 @@ class ConfigError(Exception):
     """The configuration file cannot be read or does not fit :class:`ProxyConfig`."""
 
 
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")  # it is sent in headers
 _ADAPTER = TypeAdapter(ProxyConfig)
 
 
@@ -54,6 +56,8 @@ def load(path: Path) -> ProxyConfig:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or '(whole file)'}: {e['msg']}" for e in exc.errors())
         raise ConfigError(f"{path} is not a configuration of this proxy (version {VERSION}): {wrong}") from exc
     names = [instance.name for instance in config.topology.instances]
+    if unfit := [name for name in names if not _NAME.fullmatch(name)]:
+        raise ConfigError(f"{path}: topology.instances: a name is 1 to 64 of A-Z a-z 0-9 . _ -, not {unfit[0]!r}")
     wrong_names = [name for name in names if names.count(name) > 1] + [n for n in config.draining if n not in names]
     if wrong_names:
         raise ConfigError(f"{path}: each instance needs a name of its own, draining names only such: {wrong_names}")

@@ -112,10 +112,11 @@ class Pool:
         self._turns += 1
         member.last_turn = self._turns
         member.in_flight += 1
-        trial = member.breaker.begin()
+        breaker = member.breaker  # another one takes its place when the instance is forgiven
+        trial = breaker.begin()
         try:
             yield
         finally:
             member.in_flight -= 1
             if trial:
-                member.breaker.give_back()
+                breaker.give_back()

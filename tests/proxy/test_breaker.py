@@ -1,13 +1,18 @@
 """When an instance or a pair gets no requests: the state machine, and what it does to requests."""
 
+from dataclasses import replace
+
 import pytest
 
 from proxy.breaker import Breaker, State
+from proxy.config import ProxyConfig
+from proxy.pool import Pool
 from proxy.settings import Breaker as Limits
 from proxy.settings import FailurePolicy, Settings
+from proxy.topology import Instance, Role, Topology
 from tests.fakes.completions import Ending
 from tests.fakes.engine import FakeEngine, Fault
-from tests.proxy.conftest import eventually
+from tests.proxy.conftest import eventually, topology_of
 
 LIMITS = Limits(failures=3, pause=1.0, longest_pause=5.0)
 TEXT = {"model": "fake", "prompt": "one two three", "max_tokens": 5}
@@ -202,3 +207,15 @@ async def test_a_restarted_instance_begins_anew_in_all_its_pairs(start):
     await duet.prefill.start()
     await eventually(lambda: duet.metric("duet_instance_healthy", instance="prefill-0"), 1)
     assert await standings(duet) == {"decode-0": ("untried", 0, 0)}
+
+
+def test_a_trial_is_given_back_to_the_breaker_that_it_tried():
+    config = ProxyConfig(topology_of([]))
+    pool = Pool(replace(config, topology=Topology((Instance("decode-0", Role.DECODE, "http://127.0.0.1:1"),))))
+    (member,) = pool.members
+    member.breaker = opened(at=-100.0)
+    with pool.using(member):
+        pool.forgive(member)
+        member.breaker.fail(0.0, "died again", answers=False, at_once=True)
+        assert member.breaker.begin()
+    assert not member.breaker.begin()

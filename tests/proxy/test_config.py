@@ -44,3 +44,11 @@ def test_a_file_that_is_missing_or_no_json_is_named(tmp_path):
     file.write_text("{")
     with pytest.raises(ConfigError, match=r"bad\.json"):
         load(file)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a\nb", "x" * 65, "ä"])
+def test_a_name_that_cannot_be_sent_in_a_header_is_refused(tmp_path, name):
+    file = tmp_path / "proxy.json"
+    file.write_text(dump(ProxyConfig(Topology((Instance(name, Role.AGGREGATED, "http://127.0.0.1:1"),)))))
+    with pytest.raises(ConfigError, match="a name is 1 to 64 of"):
+        load(file)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from proxy.settings import FailurePolicy, Leg, Timeouts
+from proxy.settings import Admission, FailurePolicy, Leg, Settings, Timeouts
 from tests.fakes import answers
 from tests.fakes.completions import Ending
 from tests.fakes.engine import FakeEngine, Fault
@@ -182,3 +182,21 @@ async def test_an_aggregated_instance_takes_over_for_a_dead_decode(start):
     answer = await duet.client.post("/v1/completions", json=TEXT)
     assert answer.headers["x-duet-bypass"] == "no_decode"
     assert answer.headers["x-duet-decode"] == "aggregated-0"
+
+
+@pytest.mark.parametrize(
+    ("path", "place"), [("/v1/completions", "proxy.api.completions"), ("/echo", "proxy.api.passthrough")]
+)
+async def test_a_defect_of_the_proxy_is_told_and_counted_and_takes_no_place_for_ever(start, monkeypatch, path, place):
+    duet = await start(settings=Settings(admission=Admission(concurrency=1, queue=0)))
+
+    def defect(*_: object) -> str:
+        raise RuntimeError("a defect")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(f"{place}.target_of", defect)
+        for _ in range(2):
+            answer = await duet.client.post(path, json=TEXT)
+            assert (answer.status_code, answer.json()["error"]["type"]) == (500, "InternalServerError")
+    assert await duet.metric("duet_requests_total", status="500") == 2
+    assert (await duet.client.post(path, json=TEXT)).status_code == 200
