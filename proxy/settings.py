@@ -240,7 +240,7 @@ class Settings:
     tls: Tls | None = None
     """Speak HTTPS to clients."""
     admin: Admin | None = None
-    """Where ``/ready`` and ``/metrics`` are answered; without it, where clients are."""
+    """Where ``/ready``, ``/pairs`` and ``/metrics`` are answered; without it, where clients are."""
     workers: Count = 1
     """Processes that serve. They share nothing but the address and the sums in ``/metrics``: each has the limits of
     ``admission`` for itself, probes the instances itself and balances its own requests, and ``/ready`` tells what the
