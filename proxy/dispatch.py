@@ -8,21 +8,15 @@ import logging
 import time
 from collections.abc import Set
 from dataclasses import replace
+from functools import partial
 
 from proxy.completion import Bypass, bypass
 from proxy.engine import EngineClient
-from proxy.errors import (
-    EngineAborted,
-    EngineError,
-    EngineFailure,
-    EngineUnreachable,
-    NoInstance,
-    PrefillWithoutKV,
-    ProxyError,
-)
+from proxy.errors import EngineFailure, EngineUnreachable, NoInstance
 from proxy.evidence import Evidence
 from proxy.exchange import Answer, Call, Exchange
 from proxy.handoff import HANDOFFS, Handoff
+from proxy.handover import HandOver, HandOverFailed
 from proxy.hint import NO_HINT
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
@@ -34,15 +28,6 @@ from proxy.topology import Role
 logger = logging.getLogger(__name__)
 
 
-class HandOverFailed(Exception):
-    """One pair did not serve the request; its ``failure`` is the client's if nobody else does."""
-
-    def __init__(self, reason: Bypass, failure: ProxyError) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.failure = failure
-
-
 class Dispatcher:
     """Answers requests with the instances of a pool."""
 
@@ -51,6 +36,7 @@ class Dispatcher:
     ) -> None:
         self._settings = settings
         self._exchange = Exchange(settings.timeouts, pool, steering, client)
+        self._handover = HandOver(self._exchange, pool, steering, metrics)
         self._pool = pool
         self._steering = steering
         self._metrics = metrics
@@ -91,41 +77,12 @@ class Dispatcher:
         return await self._instead(call, failed, tried)
 
     async def _through_a_pair(self, call: Call, handoff: Handoff, tried: set[str]) -> Answer:
-        """Prefill, hand over, decode, with instances that were not tried; raises :class:`HandOverFailed`."""
-        record = call.record
+        """With instances that were not tried; raises :class:`HandOverFailed`."""
         prefill = self._choose_prefill(call, tried)
-        record.prefill, record.decode = prefill.instance.name, None
-        try:
-            body = await self._prefill(call, handoff, prefill)
-        except PrefillWithoutKV as exc:
-            raise HandOverFailed(Bypass.PREFILL_WITHOUT_KV, exc) from exc
-        except EngineFailure as exc:
-            raise HandOverFailed(Bypass.PREFILL_FAILED, exc) from exc
-        answer = await self._hand_over(call, prefill, body, tried)
-        record.path = ServedBy.PD
+        next_decode = partial(self._choose_decode, call, prefill, tried)
+        answer = await self._handover.through(call, handoff, prefill, next_decode)
+        call.record.path = ServedBy.PD
         return answer
-
-    async def _hand_over(self, call: Call, prefill: Member, body: bytes, tried: set[str]) -> Answer:
-        """Decode with the KV of a prefill leg; as long as nobody could be asked, another one is: the KV still waits."""
-        unreachable: EngineUnreachable | None = None
-        while (decode := self._choose_decode(call, prefill, tried)) is not None:
-            call.record.decode = decode.instance.name
-            pair = self._pool.pair(prefill, decode)
-            trial = pair.breaker.begin()
-            try:
-                return await self._exchange.serve(call, decode, body, Evidence(decode, self._metrics, pair))
-            except EngineUnreachable as exc:
-                unreachable = exc
-                tried.add(exc.instance)
-            except (EngineError, EngineAborted) as exc:
-                raise HandOverFailed(Bypass.DECODE_FAILED, exc) from exc
-            finally:
-                if trial:
-                    pair.breaker.give_back()
-        self._metrics.kv_stranded.inc()
-        if unreachable is not None:
-            raise HandOverFailed(Bypass.DECODE_FAILED, unreachable)
-        raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No decode instance can take the KV over any more."))
 
     def _choose_prefill(self, call: Call, tried: Set[str]) -> Member:
         """One from which a decode instance may take KV over."""
@@ -141,27 +98,12 @@ class Dispatcher:
             raise HandOverFailed(Bypass.NO_PAIR, NoInstance("Between all pairs that serve, hand-overs failed of late."))
         return chosen
 
-    def _choose_decode(self, call: Call, prefill: Member, tried: Set[str]) -> Member | None:
+    def _choose_decode(self, call: Call, prefill: Member, tried: set[str], unreachable: str | None) -> Member | None:
         """Late, since others are chosen while prefill runs."""
+        if unreachable is not None:
+            tried.add(unreachable)
         decodes = self._pool.candidates(Role.DECODE, without=tried)
         return self._steering.choose(self._pool.partners(prefill, decodes), call.hint)
-
-    async def _prefill(self, call: Call, handoff: Handoff, prefill: Member) -> bytes:
-        """Run the prefill leg; returns the body for decode."""
-        started = time.monotonic()
-        evidence = Evidence(prefill, self._metrics)
-        try:
-            with self._pool.using(prefill), self._steering.prefilling(prefill, call.hint):
-                answer = await self._exchange.prefill(call, prefill, handoff.prefill_body(call.completion))
-            body = handoff.decode_body(call.completion, answer.body)
-            if body is None:
-                raise PrefillWithoutKV(prefill.instance.name)
-        except ProxyError as error:
-            evidence.settle(error)
-            raise
-        evidence.settle(None)
-        self._metrics.handoff.observe(time.monotonic() - started)
-        return body
 
     async def _instead(self, call: Call, failed: "HandOverFailed", tried: set[str]) -> Answer:
         """When KV cannot be handed over: by policy the failure, or one instance serves the request alone."""
