@@ -48,6 +48,8 @@ class ProxyInstance:
     """Host and port where it tells of itself, when that is another address than that of clients."""
     drain: float
     """Seconds that running requests may need to finish when it is stopped."""
+    tracing: bool
+    """Whether it sends spans to a collector."""
 
     @property
     def url(self) -> str:

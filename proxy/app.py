@@ -29,6 +29,7 @@ from proxy.metrics import Metrics
 from proxy.pool import Pool
 from proxy.settings import Policy
 from proxy.steering import Steering
+from proxy.tracing import tracer as tracer_of
 
 _PROBE_TIMEOUT = 2.0
 
@@ -49,7 +50,7 @@ def create_apps(
 
     ``path`` is the file of the configuration, if the proxy shall follow it. Whoever passes ``admission`` can close it:
     then no new work is taken. ``shared`` is the folder of the metrics of several processes. Raises
-    :class:`proxy.config.ConfigError` when the environment lacks the engines' key.
+    :class:`proxy.config.ConfigError` when the environment lacks the engines' key, or packages for tracing are missing.
     """
     registry = CollectorRegistry()
     settings = config.settings
@@ -58,6 +59,7 @@ def create_apps(
     metrics = Metrics(registry, pool, queues=settings.selection.prefill is Policy.TTFT)
     exposition = Exposition(registry, shared)
     client = EngineClient(engine_key(settings, os.environ))
+    tracer = tracer_of(settings.tracing)
     monitor = HealthMonitor(pool, client, interval=settings.probe_interval, timeout=_PROBE_TIMEOUT)
 
     follower = None if path is None else ConfigFollower(path, config, pool, monitor)
@@ -78,6 +80,8 @@ def create_apps(
                     task.cancel()
         finally:
             await client.aclose()
+            if tracer is not None:
+                await tracer.aclose()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     steering = Steering(settings, Random())
@@ -95,6 +99,6 @@ def create_apps(
     add_failure_handlers(app)
     keyring = Keyring(settings.client_keys) if settings.client_keys else None
     hides_keys = keyring is not None or settings.engine_key_env is not None
-    routes = completion_routes(dispatcher, settings, admission, metrics)
+    routes = completion_routes(dispatcher, settings, admission, metrics, tracer)
     gate = Gate(routes, app, keyring=keyring, hides_keys=hides_keys, admission=admission, metrics=metrics)
     return Apps(gate, admin)

@@ -17,6 +17,7 @@ from proxy.pool import Member, Pool
 from proxy.record import Record
 from proxy.settings import FailurePolicy, Timeouts
 from proxy.steering import Steering
+from proxy.tracing import LegKind, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Call:
     record: Record
     policy: FailurePolicy
     hint: Hint = NO_HINT
+    trace: Trace | None = None
 
     @property
     def dialect(self) -> Dialect:
@@ -78,8 +80,20 @@ class Exchange:
 
     async def prefill(self, call: Call, member: Member, body: bytes) -> Whole:
         """The prefill leg; raises :class:`ProxyError`, which the caller settles with what it makes of the answer."""
+        if call.trace is None:
+            return await self._prefill(call, call.headers, member, body)
+        leg = call.trace.leg(LegKind.PREFILL, member.instance.name)
+        try:
+            answer = await self._prefill(call, leg.onto(call.headers), member, body)
+        except BaseException as error:
+            leg.end(error)
+            raise
+        leg.end(None)
+        return answer
+
+    async def _prefill(self, call: Call, headers: RawHeaders, member: Member, body: bytes) -> Whole:
         limits = self._timeouts.prefill
-        upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body, limits)
+        upstream = await self._client.open(member.instance, "POST", call.path, headers, body, limits)
         try:
             return await _whole(upstream, call.dialect)
         finally:
@@ -87,12 +101,34 @@ class Exchange:
 
     async def serve(self, call: Call, member: Member, body: bytes, evidence: Evidence) -> Answer:
         """The leg that answers the client; raises :class:`ProxyError`."""
+        if call.trace is None:
+            return await self._serve(call, call.headers, member, body, evidence)
+        kind = LegKind.AGGREGATED if call.record.prefill is None else LegKind.DECODE
+        leg = call.trace.leg(kind, member.instance.name)
+        try:
+            answer = await self._serve(call, leg.onto(call.headers), member, body, evidence)
+        except BaseException as error:
+            leg.end(error)
+            raise
+        leg.first_byte()
+        if isinstance(answer, Whole):
+            leg.end(None)
+            return answer
+        settle = answer.settle
+
+        def at_end(error: ProxyError | None) -> None:
+            leg.end(error)
+            settle(error)
+
+        return replace(answer, settle=at_end)
+
+    async def _serve(self, call: Call, headers: RawHeaders, member: Member, body: bytes, evidence: Evidence) -> Answer:
         limits = self._timeouts.decode if call.completion.document.get("stream") is True else self._whole
         try:
             async with AsyncExitStack() as resources:
                 resources.enter_context(self._pool.using(member))
                 self._steering.serving(member, call.hint)
-                upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body, limits)
+                upstream = await self._client.open(member.instance, "POST", call.path, headers, body, limits)
                 resources.push_async_callback(upstream.aclose)
                 if upstream.status != 200 or not upstream.is_event_stream:
                     answer = await _whole(upstream, call.dialect)
@@ -103,8 +139,8 @@ class Exchange:
                 head = await _first_events(upstream, rest, call.dialect)
                 evidence.begun()
                 call.record.first_byte = time.monotonic()
-                name, headers = member.instance.name, from_engine(upstream.headers)
-                return Stream(name, call.dialect, headers, head, rest, resources.pop_all(), evidence.settle)
+                name, told = member.instance.name, from_engine(upstream.headers)
+                return Stream(name, call.dialect, told, head, rest, resources.pop_all(), evidence.settle)
         except EngineFailure as failure:
             evidence.settle(failure)
             raise

@@ -20,8 +20,8 @@ from launcher.plan import Plan
 from launcher.profile import Device
 from proxy.topology import Role
 
-_PROXY_MARGIN = 2.0
-"""Seconds that the proxy needs to end when the time of its requests is up."""
+_PROXY_MARGIN = 4.0
+"""Seconds that the proxy needs to end when the time of its requests is up: for last words, and for its last spans."""
 _ENGINE_GRACE = 4.0
 _KEEPERS = 2 * KEEPER_MARGIN
 _PROXY_START_BUDGET = 30.0
