@@ -61,8 +61,9 @@ class CompletionRoute:
             return
         except Exception:  # there is no framework around this to answer in its place
             logger.exception("%s: a defect of the proxy", identity.internal)
+            record.failure = "defect"
             finish(500)
-            await defect_response()(scope, receive, send)
+            await defect_response(record)(scope, receive, send)
             return
         if isinstance(answer, Stream):
             await EventRelay(answer, record.headers(), finish.after_start)(scope, receive, send)
