@@ -27,6 +27,7 @@ from proxy.health.monitor import HealthMonitor
 from proxy.keys import Keyring, engine_key
 from proxy.metrics import Metrics
 from proxy.pool import Pool
+from proxy.release import Releases
 from proxy.settings import Policy
 from proxy.steering import Steering
 from proxy.tracing import tracer as tracer_of
@@ -60,6 +61,7 @@ def create_apps(
     exposition = Exposition(registry, shared)
     client = EngineClient(engine_key(settings, os.environ))
     tracer = tracer_of(settings.tracing)
+    releases = Releases(pool, client, metrics)
     monitor = HealthMonitor(pool, client, interval=settings.probe_interval, timeout=_PROBE_TIMEOUT)
 
     follower = None if path is None else ConfigFollower(path, config, pool, monitor)
@@ -79,13 +81,14 @@ def create_apps(
                 for task in (watching, *others):
                     task.cancel()
         finally:
+            await releases.aclose()
             await client.aclose()
             if tracer is not None:
                 await tracer.aclose()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     steering = Steering(settings, Random())
-    dispatcher = Dispatcher(settings, pool, steering, client, metrics)
+    dispatcher = Dispatcher(settings, pool, steering, client, metrics, releases)
     ops = ops_routes(settings, pool, admission, follower, exposition)
     admin = None
     if settings.admin is not None:

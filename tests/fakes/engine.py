@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
 from uuid import uuid4
@@ -45,6 +46,8 @@ class Fault:
     """Close the connection without an answer."""
     hang: bool = False
     """Never answer."""
+    until: asyncio.Event | None = None
+    """Answer when it is set."""
     cut_after: int | None = None
     """Break off after so many events, or in the middle of an answer that is not streamed."""
     reset: bool = False
@@ -96,6 +99,8 @@ class FakeEngine:
         self.died = asyncio.Event()
         """Set when parameters came that kill a real engine."""
         self.running = 0
+        self.freed: list[str] = []
+        """The requests of prefill whose KV it was told to free, as this engine had refused to take it over."""
         self.kv_fails = False
         """No KV cache that is handed over to this instance arrives."""
         self._side_channel_port = side_channel_port
@@ -192,6 +197,8 @@ class FakeEngine:
             raise Cut
         if fault.hang:
             await asyncio.Event().wait()
+        if fault.until is not None:
+            await fault.until.wait()
         if fault.status is not None:
             await reply.whole(fault.status, fault.body, fault.headers)
             return
@@ -199,6 +206,7 @@ class FakeEngine:
         try:
             body = accepted(seen.body, seen.header("content-type"), kind, self.model)
         except Refused as refused:
+            self._free(seen.body)
             await reply.whole(refused.status, refused.body)
             return
         remote = (body.get("kv_transfer_params") or {}).get("do_remote_prefill")
@@ -219,6 +227,12 @@ class FakeEngine:
             await reply.half(text)
             raise Cut
         await reply.whole(200, text)
+
+    def _free(self, body: bytes) -> None:
+        with suppress(ValueError, AttributeError, TypeError):
+            params = json.loads(body)["kv_transfer_params"] if b"kv_transfer_params" in body else {}
+            if params.get("do_remote_prefill"):
+                self.freed.append(params["remote_request_id"])
 
     def _whole(self, body: dict, kind: Kind, answer: str, choices: list[Choice], kv: dict | None) -> dict:
         match kind:
