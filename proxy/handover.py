@@ -35,9 +35,17 @@ class HandOver:
     """Runs the legs as a connector wants them."""
 
     def __init__(
-        self, exchange: Exchange, pool: Pool, steering: Steering, metrics: Metrics, releases: Releases
+        self,
+        exchange: Exchange,
+        pool: Pool,
+        steering: Steering,
+        metrics: Metrics,
+        releases: Releases,
+        evidence: type[Evidence] = Evidence,
     ) -> None:
+        """``evidence``: what the legs' outcomes are held against."""
         self._exchange = exchange
+        self._evidence = evidence
         self._pool = pool
         self._steering = steering
         self._metrics = metrics
@@ -69,7 +77,7 @@ class HandOver:
     async def _prefill(self, call: Call, handoff: Handoff, prefill: Member, kept: Kept) -> bytes:
         """Run the prefill leg; returns the body for decode."""
         started = time.monotonic()
-        evidence = Evidence(prefill, self._metrics)
+        evidence = self._evidence(prefill, self._metrics)
         try:
             with self._pool.using(prefill), self._steering.prefilling(prefill, call.hint):
                 answer = await self._exchange.prefill(call, prefill, handoff.prefill_body(call.completion), kept)
@@ -92,7 +100,8 @@ class HandOver:
             pair = self._pool.pair(prefill, decode)
             trial = pair.breaker.begin()
             try:
-                return await self._exchange.serve(call, decode, body, Evidence(decode, self._metrics, pair), kept)
+                evidence = self._evidence(decode, self._metrics, pair)
+                return await self._exchange.serve(call, decode, body, evidence, kept)
             except EngineUnreachable as exc:
                 unreachable = exc
             except (EngineError, EngineAborted) as exc:
