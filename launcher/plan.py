@@ -92,6 +92,8 @@ class Plan:
     files: tuple[PlannedFile, ...]
     startup_timeout: int
     """Seconds until everything must be ready."""
+    kv_lease: int
+    """Seconds that prefill keeps KV for decode; 0 without prefill."""
 
     def instance_names(self) -> tuple[str, ...]:
         """All processes, in the order they start."""

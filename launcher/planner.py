@@ -54,6 +54,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
         proxy=proxy,
         files=(PlannedFile(str(config_path), proxy_config.dump(config)),),
         startup_timeout=profile.startup_timeout,
+        kv_lease=profile.kv_transfer.lease if profile.roles.prefill else 0,
     )
 
 

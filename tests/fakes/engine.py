@@ -102,6 +102,8 @@ class FakeEngine:
         self.running = 0
         self.freed: list[str] = []
         """The requests of prefill whose KV it was told to free, as this engine had refused to take it over."""
+        self.usage: Callable[[], float | None] = lambda: 0.0
+        """Of the KV cache, as ``/metrics`` tells it; ``None`` for an engine that does not."""
         self.kv_fails = False
         """No KV cache that is handed over to this instance arrives."""
         self.kv_fails_from: set[str] = set()
@@ -186,6 +188,7 @@ class FakeEngine:
                         self.by_source["external_kv_transfer"] * 4096,
                         self.by_source["external_kv_transfer"] / 1e6,
                     ),
+                    usage=self.usage(),
                     counts=self.counts,
                 )
                 await reply.whole(200, text.encode(), {"content-type": _PLAIN})
