@@ -152,12 +152,12 @@ class Exchange:
                 resources.push_async_exit(partial(_end_of, upstream, left))
                 if upstream.status != 200 or not upstream.is_event_stream:
                     answer = await _whole(upstream, call.dialect)
-                    evidence.begun()
+                    evidence.begun(streamed=False)
                     evidence.settle(None)
                     return answer
                 rest = upstream.chunks()
                 head = await _first_events(upstream, rest, call.dialect)
-                evidence.begun()
+                evidence.begun(streamed=True)
                 call.record.first_byte = time.monotonic()
                 name, told = member.instance.name, from_engine(upstream.headers)
                 return Stream(name, call.dialect, told, head, rest, resources.pop_all(), evidence.settle)

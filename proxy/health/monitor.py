@@ -52,7 +52,8 @@ class HealthMonitor:
         self._looking.add(name)
         try:
             await self._look(member)
-            if name not in self._asking and member.progress.wants_asking(time.monotonic()):
+            answers = member.healthy or member.progress.frozen
+            if answers and name not in self._asking and member.progress.wants_asking(time.monotonic()):
                 tasks.create_task(self._ask(member), name=f"ask {name}")
         except Exception:  # if this task died, health would stay as it is for ever
             logger.exception("probing %s failed; trying again in %s s", name, self._interval)
@@ -96,6 +97,7 @@ class HealthMonitor:
         elif before is not None and (reason := symptom(before, now)):
             self._suspect(member, reason)
         if member.instance.role is Role.DECODE:
+            member.share.see(time.monotonic(), now.received, now.prompt_tokens)
             handed_over = sum(pair.handed_over for pair in self._pool.pairs_of(member))
             if member.silence.see(now.received, handed_over):
                 self._suspect(member, "it answers hand-overs, but by its own counter takes no KV: PD is silently off")
