@@ -116,16 +116,20 @@ def metrics(
     kv_dtype: str = "auto",
     block_size: int = 16,
     transfers: tuple[int, float] = (0, 0.0),
+    usage: float | None = 0.0,
     counts: Mapping[str, int] = MappingProxyType({}),
 ) -> str:
-    """``/metrics``, the part that matters for prefill and decode. ``transfers``: bytes and seconds of all."""
+    """``/metrics``, the part that matters for prefill and decode. ``transfers``: bytes and seconds of all.
+
+    ``usage`` is that of the KV cache; ``None`` leaves it out.
+    """
     label = f'engine="0",model_name="{model}"'
     cache = f'block_size="{block_size}",cache_dtype="{kv_dtype}",engine="0",num_gpu_blocks="256"'
     gauges = {
         "process_start_time_seconds": started,
         f"vllm:num_requests_running{{{label}}}": running,
         f"vllm:num_requests_waiting{{{label}}}": 0,
-        f"vllm:kv_cache_usage_perc{{{label}}}": 0,
+        **({} if usage is None else {f"vllm:kv_cache_usage_perc{{{label}}}": usage}),
         f"vllm:cache_config_info{{{cache}}}": 1,
     }
     counters = {
