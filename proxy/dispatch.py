@@ -22,6 +22,7 @@ from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.record import ServedBy
 from proxy.settings import FailurePolicy, Settings
+from proxy.sources import Sources
 from proxy.steering import Steering
 from proxy.topology import Role
 
@@ -36,7 +37,7 @@ class Dispatcher:
     ) -> None:
         self._settings = settings
         self._exchange = Exchange(settings.timeouts, pool, steering, client)
-        self._handover = HandOver(self._exchange, pool, steering, metrics)
+        self._handover = HandOver(self._exchange, pool, steering, Sources(client, settings.timeouts.prefill), metrics)
         self._pool = pool
         self._steering = steering
         self._metrics = metrics

@@ -72,6 +72,7 @@ class Exchange:
     def __init__(self, timeouts: Timeouts, pool: Pool, steering: Steering, client: EngineClient) -> None:
         self._timeouts = timeouts
         self._whole = replace(timeouts.decode, first_byte=timeouts.whole_answer)
+        self._prefill_time = timeouts.prefill.first_byte
         self._pool = pool
         self._steering = steering
         self._client = client
@@ -85,9 +86,13 @@ class Exchange:
         finally:
             await upstream.aclose()
 
-    async def serve(self, call: Call, member: Member, body: bytes, evidence: Evidence) -> Answer:
-        """The leg that answers the client; raises :class:`ProxyError`."""
+    async def serve(
+        self, call: Call, member: Member, body: bytes, evidence: Evidence, *, waits_for_prefill: bool = False
+    ) -> Answer:
+        """The leg that answers the client; raises :class:`ProxyError`. It may have to wait for the other leg first."""
         limits = self._timeouts.decode if call.completion.document.get("stream") is True else self._whole
+        if waits_for_prefill:
+            limits = replace(limits, first_byte=limits.first_byte + self._prefill_time)
         try:
             async with AsyncExitStack() as resources:
                 resources.enter_context(self._pool.using(member))

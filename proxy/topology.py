@@ -26,6 +26,36 @@ class ConnectorKind(StrEnum):
 
     NIXL_PULL = "nixl-pull"
     """Decode reads from prefill; the legs run one after the other (vLLM's ``NixlConnector``)."""
+    NIXL_PUSH = "nixl-push"
+    """Prefill writes into decode; the legs run side by side (vLLM's ``NixlPushConnector``)."""
+    SHARED_STORAGE = "shared-storage"
+    """Prefill writes files that decode reads, one leg after the other (vLLM's ``ExampleConnector``)."""
+    MOONCAKE = "mooncake"
+    """Prefill writes into decode; the legs run side by side (vLLM's ``MooncakeConnector``)."""
+    LMCACHE = "lmcache"
+    """Both use one LMCache store, one leg after the other (vLLM's ``LMCacheConnectorV1``)."""
+    MULTI = "multi"
+    """As ``nixl-pull``, and prefill writes files besides (vLLM's ``MultiConnector`` over two of the above)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KVAddress:
+    """Where a connector reaches a prefill instance, for those in which the proxy has to tell decode."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+    host: str
+    port: int
+    """NIXL's side channel, or Mooncake's bootstrap server."""
+    engine_id: str | None = None
+    """The engine's name in the connector; ``None``: it is asked at this address."""
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
+
+    @property
+    def url(self) -> str:
+        """As a base address, for a connector that speaks HTTP there."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +69,8 @@ class Instance:
     role: Role
     url: str
     """Base address without a trailing slash, e.g. ``http://127.0.0.1:8100``."""
+    kv: KVAddress | None = None
+    """Of a prefill instance whose connector needs it."""
 
 
 @dataclass(frozen=True, slots=True)

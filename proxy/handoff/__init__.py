@@ -3,25 +3,21 @@
 A hand-off turns bodies into bodies and does no I/O.
 """
 
-from typing import Protocol
-
-from proxy.completion import Completion
+from proxy.handoff.mooncake import Mooncake
 from proxy.handoff.nixl_pull import NixlPull
+from proxy.handoff.nixl_push import NixlPush
+from proxy.handoff.protocol import Handoff
+from proxy.handoff.stored import LMCACHE, SHARED_STORAGE
 from proxy.topology import ConnectorKind
-
-
-class Handoff(Protocol):
-    """One KV protocol whose legs run one after the other."""
-
-    def prefill_body(self, request: Completion) -> bytes:
-        """What prefill is asked."""
-        ...
-
-    def decode_body(self, request: Completion, prefill_answer: bytes) -> bytes | None:
-        """What decode is asked, from prefill's answer; ``None`` when that has no usable KV parameters."""
-        ...
-
 
 HANDOFFS: dict[ConnectorKind, Handoff] = {
     ConnectorKind.NIXL_PULL: NixlPull(),
+    ConnectorKind.NIXL_PUSH: NixlPush(),
+    ConnectorKind.SHARED_STORAGE: SHARED_STORAGE,
+    ConnectorKind.MOONCAKE: Mooncake(),
+    ConnectorKind.LMCACHE: LMCACHE,
+    # Decode takes over from the first connector that has KV, and NIXL is asked first.
+    ConnectorKind.MULTI: NixlPull(),
 }
+
+__all__ = ["HANDOFFS", "Handoff"]

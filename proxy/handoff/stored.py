@@ -1,0 +1,50 @@
+"""Connectors over a store that both engines know: whoever has computed a prompt leaves its KV there for the others."""
+
+from typing import Literal
+
+from proxy import completion
+from proxy.completion import Completion
+from proxy.handoff.protocol import Order, Proof
+
+CHUNK = 256
+"""Tokens in a piece of an LMCache store."""
+
+
+class Files(Proof):
+    """Of vLLM's ``ExampleConnector``."""
+
+    def moved(self, tokens: int, block: int) -> int:
+        """Whole blocks. It writes all before the last token but looks for those before the last two."""
+        return 0 if (tokens - 1) % block == 0 else (tokens - 1) // block * block
+
+
+class Chunks(Proof):
+    """Of LMCache."""
+
+    def moved(self, tokens: int, block: int) -> int:
+        """In its own pieces, and at least the last token is computed."""
+        return (tokens - 1) // CHUNK * CHUNK
+
+
+class Stored:
+    """Nobody is told anything: decode finds the KV by the prompt's tokens."""
+
+    order: Literal[Order.SEQUENTIAL] = Order.SEQUENTIAL
+
+    def __init__(self, proof: Proof) -> None:
+        self.proof = proof
+
+    def prefill_body(self, request: Completion) -> bytes:
+        """Ask for one token."""
+        return completion.prefill_body(request, None)
+
+    def decode_body(self, request: Completion, prefill_answer: bytes) -> bytes | None:
+        """The client's bytes."""
+        return request.body
+
+
+SHARED_STORAGE = Stored(Files())
+"""vLLM's ``ExampleConnector``: a folder of files."""
+
+LMCACHE = Stored(Chunks())
+"""vLLM's ``LMCacheConnectorV1``."""

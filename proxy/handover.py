@@ -1,0 +1,147 @@
+"""A request's way through a prefill and a decode instance: the two legs, and the KV cache between them."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from proxy.completion import Bypass
+from proxy.errors import (
+    EngineAborted,
+    EngineError,
+    EngineFailure,
+    EngineUnreachable,
+    NoInstance,
+    PrefillWithoutKV,
+    ProxyError,
+)
+from proxy.evidence import Evidence
+from proxy.exchange import Answer, Call, Exchange, Stream
+from proxy.handoff import Handoff
+from proxy.handoff.protocol import Concurrent, Order, Source
+from proxy.headers import with_headers
+from proxy.metrics import Metrics
+from proxy.pool import Member, Pool
+from proxy.side_by_side import ended, side_by_side
+from proxy.sources import Sources
+from proxy.steering import Steering
+
+T = TypeVar("T")
+NextDecode = Callable[[str | None], Member | None]
+
+
+class HandOverFailed(Exception):
+    """One pair did not serve the request; its ``failure`` is the client's if nobody else does."""
+
+    def __init__(self, reason: Bypass, failure: ProxyError) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.failure = failure
+
+
+class HandOver:
+    """Runs the legs as a connector wants them."""
+
+    def __init__(self, exchange: Exchange, pool: Pool, steering: Steering, sources: Sources, metrics: Metrics) -> None:
+        self._exchange = exchange
+        self._pool = pool
+        self._steering = steering
+        self._sources = sources
+        self._metrics = metrics
+
+    async def through(self, call: Call, handoff: Handoff, prefill: Member, next_decode: NextDecode) -> Answer:
+        """Prefill, hand over, decode; raises :class:`HandOverFailed`.
+
+        ``next_decode`` is asked for the decode instance when the KV is there, or at once if the legs run side by side;
+        and again, with the name of the one that could not be reached, as long as the KV waits for somebody to take it.
+        ``None`` ends it.
+        """
+        record = call.record
+        record.attempts += 1
+        record.prefill, record.decode = prefill.instance.name, None
+        if handoff.order is Order.CONCURRENT:
+            return await self._both(call, handoff, prefill, next_decode)
+        asked = handoff.prefill_body(call.completion)
+        body = await self._prefill(call, prefill, asked, partial(handoff.decode_body, call.completion))
+        return await self._decode(call, prefill, body, next_decode)
+
+    async def _both(self, call: Call, handoff: Concurrent, prefill: Member, next_decode: NextDecode) -> Answer:
+        """Decode must not wait for a prefill that has failed, nor prefill compute for a decode that has."""
+        source = await self._source(prefill)
+        record = call.record
+        # Engines tell tries of one request apart by their id: what is left of one must not meet the next.
+        attempt = record.id.internal if record.attempts == 1 else f"{record.id.internal}.{record.attempts}"
+        legs = handoff.legs(call.completion, source, attempt)
+        to_decode = replace(call, headers=with_headers(call.headers, [(b"x-request-id", attempt.encode())]))
+        to_prefill = replace(to_decode, headers=with_headers(to_decode.headers, legs.prefill_headers))
+        try:
+            answer, prefilling = await side_by_side(
+                self._prefill(to_prefill, prefill, legs.prefill, lambda text: handoff.handed_over(text) or None),
+                self._decode(to_decode, prefill, legs.decode, next_decode, waits_for_prefill=True),
+                _discard,
+            )
+        except (HandOverFailed, EngineFailure):
+            prefill.source = None  # it may be another process by now
+            raise
+        if isinstance(answer, Stream):
+            answer.resources.push_async_callback(ended, prefilling)
+        else:
+            await ended(prefilling)
+        return answer
+
+    async def _source(self, prefill: Member) -> Source:
+        try:
+            return await self._sources.of(prefill)
+        except EngineFailure as failure:
+            Evidence(prefill, self._metrics).settle(failure)
+            raise HandOverFailed(Bypass.PREFILL_FAILED, failure) from failure
+
+    async def _prefill(self, call: Call, prefill: Member, asked: bytes, read: Callable[[bytes], T | None]) -> T:
+        """Run the prefill leg; returns what ``read`` finds in its answer. Raises :class:`HandOverFailed`."""
+        started = time.monotonic()
+        evidence = Evidence(prefill, self._metrics)
+        try:
+            with self._pool.using(prefill), self._steering.prefilling(prefill, call.hint):
+                answer = await self._exchange.prefill(call, prefill, asked)
+            found = read(answer.body)
+            if found is None:
+                raise PrefillWithoutKV(prefill.instance.name)
+        except ProxyError as error:
+            evidence.settle(error)
+            if not isinstance(error, EngineFailure):
+                raise
+            without_kv = isinstance(error, PrefillWithoutKV)
+            raise HandOverFailed(Bypass.PREFILL_WITHOUT_KV if without_kv else Bypass.PREFILL_FAILED, error) from error
+        evidence.settle(None)
+        self._metrics.handoff.observe(time.monotonic() - started)
+        return found
+
+    async def _decode(
+        self, call: Call, prefill: Member, body: bytes, next_decode: NextDecode, *, waits_for_prefill: bool = False
+    ) -> Answer:
+        unreachable: EngineUnreachable | None = None
+        while (decode := next_decode(unreachable.instance if unreachable else None)) is not None:
+            call.record.decode = decode.instance.name
+            pair = self._pool.pair(prefill, decode)
+            trial = pair.breaker.begin()
+            evidence = Evidence(decode, self._metrics, pair)
+            try:
+                return await self._exchange.serve(call, decode, body, evidence, waits_for_prefill=waits_for_prefill)
+            except EngineUnreachable as exc:
+                unreachable = exc
+            except (EngineError, EngineAborted) as exc:
+                raise HandOverFailed(Bypass.DECODE_FAILED, exc) from exc
+            finally:
+                if trial:
+                    pair.breaker.give_back()
+        if not waits_for_prefill:  # else prefill is told to stop
+            self._metrics.kv_stranded.inc()
+        if unreachable is not None:
+            raise HandOverFailed(Bypass.DECODE_FAILED, unreachable)
+        raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No decode instance can take the KV over any more."))
+
+
+async def _discard(answer: Answer) -> None:
+    if isinstance(answer, Stream):
+        await answer.resources.aclose()
