@@ -112,7 +112,7 @@ def _engines(
                 kv_cache_memory=settings.kv_cache_memory and int(settings.kv_cache_memory),
             )
             engines.append(engine)
-            instances.append(Instance(name, role, engine.url, setup.address if setup else None))
+            instances.append(Instance(name, role, engine.url, setup.bootstrap if setup else None))
     return tuple(engines), tuple(instances)
 
 

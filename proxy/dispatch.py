@@ -10,6 +10,7 @@ from collections.abc import Set
 from dataclasses import replace
 from functools import partial
 
+from proxy.bootstrap import Bootstrap
 from proxy.completion import Bypass, bypass
 from proxy.engine import EngineClient
 from proxy.errors import EngineFailure, EngineUnreachable, NoInstance
@@ -22,7 +23,6 @@ from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.record import ServedBy
 from proxy.settings import FailurePolicy, Settings
-from proxy.sources import Sources
 from proxy.steering import Steering
 from proxy.topology import Role
 
@@ -37,7 +37,7 @@ class Dispatcher:
     ) -> None:
         self._settings = settings
         self._exchange = Exchange(settings.timeouts, pool, steering, client)
-        self._handover = HandOver(self._exchange, pool, steering, Sources(client, settings.timeouts.prefill), metrics)
+        self._handover = HandOver(self._exchange, pool, steering, Bootstrap(client, settings.timeouts.prefill), metrics)
         self._pool = pool
         self._steering = steering
         self._metrics = metrics

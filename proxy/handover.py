@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from proxy.bootstrap import Bootstrap
 from proxy.completion import Bypass
 from proxy.errors import (
     EngineAborted,
@@ -24,7 +25,6 @@ from proxy.headers import with_headers
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.side_by_side import ended, side_by_side
-from proxy.sources import Sources
 from proxy.steering import Steering
 
 T = TypeVar("T")
@@ -43,11 +43,13 @@ class HandOverFailed(Exception):
 class HandOver:
     """Runs the legs as a connector wants them."""
 
-    def __init__(self, exchange: Exchange, pool: Pool, steering: Steering, sources: Sources, metrics: Metrics) -> None:
+    def __init__(
+        self, exchange: Exchange, pool: Pool, steering: Steering, bootstrap: Bootstrap, metrics: Metrics
+    ) -> None:
         self._exchange = exchange
         self._pool = pool
         self._steering = steering
-        self._sources = sources
+        self._bootstrap = bootstrap
         self._metrics = metrics
 
     async def through(self, call: Call, handoff: Handoff, prefill: Member, next_decode: NextDecode) -> Answer:
@@ -68,31 +70,50 @@ class HandOver:
 
     async def _both(self, call: Call, handoff: Concurrent, prefill: Member, next_decode: NextDecode) -> Answer:
         """Decode must not wait for a prefill that has failed, nor prefill compute for a decode that has."""
-        source = await self._source(prefill)
-        record = call.record
+        if prefill.source is None and handoff.has_bootstrap:
+            prefill.source = await self._ask(prefill)
+        record, known = call.record, prefill.source
         # Engines tell tries of one request apart by their id: what is left of one must not meet the next.
         attempt = record.id.internal if record.attempts == 1 else f"{record.id.internal}.{record.attempts}"
-        legs = handoff.legs(call.completion, source, attempt)
-        to_decode = replace(call, headers=with_headers(call.headers, [(b"x-request-id", attempt.encode())]))
-        to_prefill = replace(to_decode, headers=with_headers(to_decode.headers, legs.prefill_headers))
+        call = replace(call, headers=with_headers(call.headers, [(b"x-request-id", attempt.encode())]))
         try:
-            answer, prefilling = await side_by_side(
-                self._prefill(to_prefill, prefill, legs.prefill, lambda text: handoff.handed_over(text) or None),
-                self._decode(to_decode, prefill, legs.decode, next_decode, waits_for_prefill=True),
+            if known is None:
+                prefill.source = source = await self._prefill_for(call, handoff, prefill, None, attempt)
+                body = handoff.decode_body(call.completion, attempt, source)
+                return await self._decode(call, prefill, body, next_decode)
+            body = handoff.decode_body(call.completion, attempt, known)
+            answer, leg = await side_by_side(
+                self._prefill_for(call, handoff, prefill, known, attempt),
+                self._decode(call, prefill, body, next_decode, waits_for_prefill=True),
                 _discard,
             )
         except (HandOverFailed, EngineFailure):
             prefill.source = None  # it may be another process by now
             raise
         if isinstance(answer, Stream):
-            answer.resources.push_async_callback(ended, prefilling)
+            answer.resources.push_async_callback(ended, leg)
         else:
-            await ended(prefilling)
+            await ended(leg)
         return answer
 
-    async def _source(self, prefill: Member) -> Source:
+    async def _prefill_for(
+        self, call: Call, handoff: Concurrent, prefill: Member, known: Source | None, attempt: str
+    ) -> Source:
+        """The prefill leg; who decode gets KV from. If that is not who it was told, it waits in vain."""
+
+        def read(answer: bytes) -> Source | None:
+            source = handoff.source(answer, known)
+            other = known is not None and source is not None and source.engine_id != known.engine_id
+            return None if other else source
+
+        if known is not None and known.rank is not None:
+            rank = (b"x-data-parallel-rank", b"%d" % known.rank)
+            call = replace(call, headers=with_headers(call.headers, [rank]))
+        return await self._prefill(call, prefill, handoff.prefill_body(call.completion, attempt), read)
+
+    async def _ask(self, prefill: Member) -> Source:
         try:
-            return await self._sources.of(prefill)
+            return await self._bootstrap.source(prefill.instance)
         except EngineFailure as failure:
             Evidence(prefill, self._metrics).settle(failure)
             raise HandOverFailed(Bypass.PREFILL_FAILED, failure) from failure

@@ -39,26 +39,6 @@ class ConnectorKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class KVAddress:
-    """Where a connector reaches a prefill instance, for those in which the proxy has to tell decode."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
-
-    host: str
-    port: int
-    """NIXL's side channel, or Mooncake's bootstrap server."""
-    engine_id: str | None = None
-    """The engine's name in the connector; ``None``: it is asked at this address."""
-    tensor_parallel: int = 1
-    pipeline_parallel: int = 1
-
-    @property
-    def url(self) -> str:
-        """As a base address, for a connector that speaks HTTP there."""
-        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
 class Instance:
     """One engine server."""
 
@@ -69,8 +49,8 @@ class Instance:
     role: Role
     url: str
     """Base address without a trailing slash, e.g. ``http://127.0.0.1:8100``."""
-    kv: KVAddress | None = None
-    """Of a prefill instance whose connector needs it."""
+    bootstrap: str | None = None
+    """The same of the server by which Mooncake's prefill instances tell of themselves, e.g. ``http://127.0.0.1:8998``."""
 
 
 @dataclass(frozen=True, slots=True)

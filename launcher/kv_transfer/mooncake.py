@@ -4,7 +4,7 @@ from pydantic import JsonValue
 
 from launcher.kv_transfer.setup import ConnectorSetup, Engine
 from launcher.profile import KVTransfer, Mooncake
-from proxy.topology import KVAddress, Role
+from proxy.topology import Role
 
 
 def mooncake(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
@@ -20,4 +20,4 @@ def mooncake(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
     if engine.role is not Role.PREFILL or engine.port is None:
         return ConnectorSetup(config, env)
     env["VLLM_MOONCAKE_BOOTSTRAP_PORT"] = str(engine.port)
-    return ConnectorSetup(config, env, address=KVAddress(engine.host, engine.port))
+    return ConnectorSetup(config, env, bootstrap=f"http://{engine.host}:{engine.port}")

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from launcher.errors import PlanError
 from launcher.kv_transfer.setup import ConnectorSetup, Engine
 from launcher.profile import Device, KVTransfer
-from proxy.topology import KVAddress, Role
+from proxy.topology import Role
 
 _PIPELINE, _DATA = "pipeline-parallel-size", "data-parallel-size"
 
@@ -28,7 +28,7 @@ def pull(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
 
 
 def push(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
-    """``NixlPushConnector``. Decode has to be told who prefill is: so its name in NIXL is settled here."""
+    """``NixlPushConnector``. Engines get no fixed names: see the proxy's hand-off."""
     if engine.role is Role.DECODE and engine.degree(_PIPELINE) > 1:
         raise PlanError(f"roles.decode.engine_args.{_PIPELINE}: nixl-push splits prefill alone into stages")
     if engine.degree(_DATA) > 1:
@@ -36,12 +36,7 @@ def push(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
             f"roles.{engine.role}.engine_args.{_DATA}: with nixl-push each engine is one instance; use replicas"
         )
     config: dict[str, JsonValue] = {"kv_connector": "NixlPushConnector", **_config(settings, engine)}
-    address = None
-    if engine.role is Role.PREFILL and engine.port is not None:
-        name = f"{engine.name}-{engine.port}"
-        config["engine_id"] = name
-        address = KVAddress(engine.host, engine.port, name, engine.settings.tensor_parallel, engine.degree(_PIPELINE))
-    return ConnectorSetup(config, _env(engine), _lines(engine), address=address)
+    return ConnectorSetup(config, _env(engine), _lines(engine))
 
 
 def _config(settings: KVTransfer, engine: Engine) -> dict[str, JsonValue]:

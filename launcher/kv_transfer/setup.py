@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from launcher.errors import PlanError
 from launcher.profile import Device, RoleSettings
-from proxy.topology import KVAddress, Role
+from proxy.topology import Role
 
 _ENGINE_ROLE = {Role.PREFILL: "kv_producer", Role.DECODE: "kv_consumer"}
 
@@ -55,8 +55,8 @@ class ConnectorSetup:
     """What a profile may say otherwise."""
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     """More options of vLLM, by name."""
-    address: KVAddress | None = None
-    """What the proxy has to know of a prefill instance."""
+    bootstrap: str | None = None
+    """The address at which the proxy can ask a prefill instance who it is."""
 
     def all_options(self) -> dict[str, JsonValue]:
         """Of vLLM's command line, by name."""

@@ -6,8 +6,6 @@ from enum import Enum
 from typing import Literal, Protocol
 
 from proxy.completion import Completion
-from proxy.headers import RawHeaders
-from proxy.topology import KVAddress
 
 
 class Order(Enum):
@@ -42,22 +40,14 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A prefill instance as decode has to be told of it."""
+    """A prefill instance as decode has to be told of it. Another process is another source."""
 
-    address: KVAddress
     engine_id: str
+    """Its name in the connector."""
+    params: Mapping[str, object]
+    """KV parameters for decode that are the same for all requests."""
     rank: int | None = None
-    """Of the data-parallel engine behind its address; ``None``: there is one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Legs:
-    """What is asked of both at once."""
-
-    prefill: bytes
-    decode: bytes
-    prefill_headers: RawHeaders = field(default_factory=list)
-    """In place of the client's of the same names."""
+    """Of the data-parallel engine behind its address; ``None``: whichever it likes."""
 
 
 class Sequential(Protocol):
@@ -76,17 +66,26 @@ class Sequential(Protocol):
 
 
 class Concurrent(Protocol):
-    """A KV protocol whose legs run side by side."""
+    """A KV protocol whose legs run side by side, as soon as it is known of prefill what decode has to be told.
+
+    ``attempt`` names one try of one request: both legs have it as their request id.
+    """
 
     order: Literal[Order.CONCURRENT]
     proof: Proof
+    has_bootstrap: bool
+    """Whether a server beside prefill tells who it is. If not, its answers do: the first one is waited for."""
 
-    def legs(self, request: Completion, source: Source, attempt: str) -> Legs:
-        """What both are asked; ``attempt`` names this try alone and is the request id of both legs."""
+    def prefill_body(self, request: Completion, attempt: str) -> bytes:
+        """What prefill is asked."""
         ...
 
-    def handed_over(self, prefill_answer: bytes) -> bool:
-        """Whether prefill's answer means that decode gets KV. If not, decode would wait in vain."""
+    def decode_body(self, request: Completion, attempt: str, source: Source) -> bytes:
+        """What decode is asked."""
+        ...
+
+    def source(self, prefill_answer: bytes, known: Source | None) -> Source | None:
+        """Who has KV for decode, by prefill's answer; ``None`` when nobody has, and decode would wait in vain."""
         ...
 
 

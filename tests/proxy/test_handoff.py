@@ -7,6 +7,7 @@ import pytest
 from proxy.completion import parse
 from proxy.endpoint import Endpoint
 from proxy.handoff import HANDOFFS
+from proxy.handoff.protocol import Order
 from proxy.topology import ConnectorKind
 from tests.fakes.answers import kv_params
 
@@ -52,3 +53,30 @@ def test_nixl_parameters_that_lack_one_are_never_forwarded(key):
 @pytest.mark.parametrize("body", [answer(None), answer({}), answer([1]), b"{}", b"[]", b"not json", b""])
 def test_nixl_answers_without_parameters_hand_nothing_over(body):
     assert NIXL.decode_body(REQUEST, body) is None
+
+
+def test_every_hand_off_says_its_order():
+    orders = {kind: handoff.order for kind, handoff in HANDOFFS.items()}
+    concurrent = {ConnectorKind.NIXL_PUSH, ConnectorKind.MOONCAKE}
+    assert {kind for kind, order in orders.items() if order is Order.CONCURRENT} == concurrent
+
+
+@pytest.mark.parametrize(
+    ("kind", "tokens", "moved"),
+    [
+        (ConnectorKind.NIXL_PULL, 300, 300),
+        (ConnectorKind.NIXL_PUSH, 1, 1),
+        (ConnectorKind.MOONCAKE, 300, 300),
+        (ConnectorKind.MULTI, 300, 300),
+        (ConnectorKind.SHARED_STORAGE, 128, 0),
+        (ConnectorKind.SHARED_STORAGE, 129, 0),
+        (ConnectorKind.SHARED_STORAGE, 130, 128),
+        (ConnectorKind.SHARED_STORAGE, 256, 128),
+        (ConnectorKind.SHARED_STORAGE, 257, 0),
+        (ConnectorKind.SHARED_STORAGE, 300, 256),
+        (ConnectorKind.LMCACHE, 256, 0),
+        (ConnectorKind.LMCACHE, 600, 512),
+    ],
+)
+def test_it_is_known_how_many_tokens_of_a_new_prompt_must_move(kind, tokens, moved):
+    assert HANDOFFS[kind].proof.moved(tokens, 128) == moved
