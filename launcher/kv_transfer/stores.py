@@ -9,33 +9,25 @@ from launcher.kv_transfer.setup import ConnectorSetup, Engine
 from launcher.profile import KVTransfer
 
 _HASH = "sha256_cbor"
+_WHOLE_PROMPTS: dict[str, JsonValue] = {"enable-chunked-prefill": False}
+"""Of a prompt that is computed in pieces, ``ExampleConnector`` writes only the first."""
 
 
 def shared_storage(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
-    """``ExampleConnector``.
+    """``ExampleConnector``, inside of ``MultiConnector``.
 
-    It is a simple one: of a prompt that is computed in pieces it writes only the first, and of one that is in the
-    engine's own cache already it may count less than nothing. So both are off.
+    For some prompts, one of a single token among them, it counts less than nothing, which ends the engine. The other
+    one passes over that.
     """
-    config: dict[str, JsonValue] = {
-        **_files(settings, engine),
-        "kv_load_failure_policy": settings.load_failure_policy.value,
-    }
-    options: dict[str, JsonValue] = {"enable-chunked-prefill": False, "enable-prefix-caching": False}
-    return ConnectorSetup(config, options=options)
+    return ConnectorSetup(_several(settings, engine, _files(settings, engine)), options=_WHOLE_PROMPTS)
 
 
 def multi(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
     """``MultiConnector``: decode takes the KV from the first that has it, prefill gives it to all."""
     first = nixl.pull(settings, engine)
     child = {key: value for key, value in first.config.items() if key != "kv_load_failure_policy"}
-    config: dict[str, JsonValue] = {
-        "kv_connector": "MultiConnector",
-        "kv_role": engine.kv_role,
-        "kv_load_failure_policy": settings.load_failure_policy.value,
-        "kv_connector_extra_config": {"connectors": [child, _files(settings, engine)]},
-    }
-    return ConnectorSetup(config, first.env, first.env_defaults, {"enable-chunked-prefill": False})
+    config = _several(settings, engine, child, _files(settings, engine))
+    return ConnectorSetup(config, first.env, first.env_defaults, _WHOLE_PROMPTS)
 
 
 def lmcache(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
@@ -53,6 +45,15 @@ def lmcache(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
         "kv_connector_extra_config": extra,
     }
     return ConnectorSetup(config, {"PYTHONHASHSEED": "0"}, options={"prefix-caching-hash-algo": _HASH})
+
+
+def _several(settings: KVTransfer, engine: Engine, *children: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {
+        "kv_connector": "MultiConnector",
+        "kv_role": engine.kv_role,
+        "kv_load_failure_policy": settings.load_failure_policy.value,
+        "kv_connector_extra_config": {"connectors": list(children)},
+    }
 
 
 def _files(settings: KVTransfer, engine: Engine) -> dict[str, JsonValue]:

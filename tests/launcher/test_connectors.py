@@ -116,7 +116,7 @@ def test_files_lie_in_the_run_directory_or_where_the_profile_says():
             (("kv_transfer.shared_storage.path=/mnt/kv",), "/mnt/kv"),
         ):
             for config in configs(kind, *override):
-                child = config["kv_connector_extra_config"].get("connectors", [None, config])[1]
+                child = config["kv_connector_extra_config"]["connectors"][-1]
                 assert child["kv_connector"] == "ExampleConnector"
                 assert child["kv_connector_extra_config"] == {"shared_storage_path": folder}
 
@@ -129,11 +129,12 @@ def test_of_several_connectors_decode_asks_nixl_first():
         assert first["kv_role"] == second["kv_role"] == config["kv_role"]
 
 
-def test_what_would_end_an_engine_that_writes_files_is_off():
-    for engine in planned(ConnectorKind.SHARED_STORAGE).engines:
-        assert {"--no-enable-chunked-prefill", "--no-enable-prefix-caching"} <= set(engine.argv)
-    with pytest.raises(PlanError, match="Duet sets --enable-prefix-caching itself"):
-        planned(ConnectorKind.SHARED_STORAGE, "roles.decode.engine_args={enable_prefix_caching: true}")
+@pytest.mark.parametrize("kind", [ConnectorKind.SHARED_STORAGE, ConnectorKind.MULTI])
+def test_what_would_spoil_the_files_is_off(kind):
+    for engine in planned(kind).engines:
+        assert "--no-enable-chunked-prefill" in engine.argv
+    with pytest.raises(PlanError, match="Duet sets --enable-chunked-prefill itself"):
+        planned(kind, "roles.decode.engine_args={enable_chunked_prefill: true}")
 
 
 def test_engines_with_one_lmcache_hash_alike():
