@@ -13,7 +13,7 @@ from launcher.plan import EngineInstance, Plan, PlannedFile, ProxyInstance
 from launcher.profile import Device, Model, Ports, Profile, RoleSettings
 from proxy import config as proxy_config
 from proxy.config import ProxyConfig
-from proxy.topology import Instance, Role, Topology
+from proxy.topology import ConnectorKind, Instance, Role, Topology
 
 _HOST = "127.0.0.1"  # engines have no authentication: only the proxy is reachable from outside
 
@@ -25,7 +25,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
     """
     model = model_reference(profile.model, inventory)
     served_name = profile.model.served_name or (profile.model.id or Path(model).name)
-    engines, instances = _engines(profile, inventory, model, served_name, run_directory)
+    engines = _engines(profile, inventory, model, served_name, run_directory)
     connector = profile.kv_transfer.connector if profile.roles.prefill else None
     config_path = run_directory / "proxy.json"
     settings = profile.proxy
@@ -40,7 +40,10 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
         drain=settings.drain,
     )
     config = ProxyConfig(
-        topology=Topology(instances, connector),
+        topology=Topology(
+            tuple(Instance(each.name, each.role, each.url, bootstrap=_bootstrap(each, connector)) for each in engines),
+            connector,
+        ),
         settings=settings,
     )
     return Plan(
@@ -71,15 +74,14 @@ def model_reference(model: Model, inventory: Inventory) -> str:
 
 def _engines(
     profile: Profile, inventory: Inventory, model: str, served_name: str, run_directory: Path
-) -> tuple[tuple[EngineInstance, ...], tuple[Instance, ...]]:
-    """The engines, and the same as the proxy knows them."""
+) -> tuple[EngineInstance, ...]:
     total = sum(settings.replicas for _, settings in profile.roles.items())
     cores = max(1, inventory.cores // total)
     taken = {profile.proxy.port, *inventory.listeners}
     if profile.proxy.admin is not None:
         taken.add(profile.proxy.admin.port)
     gpus = count()
-    engines, instances = [], []
+    engines = []
     for role, settings in profile.roles.items():
         for number in range(settings.replicas):
             name = f"{role}-{number}"
@@ -100,20 +102,26 @@ def _engines(
             if setup is not None:
                 env = {**setup.env_defaults, **env, **setup.env}
             program = profile.engine_command or (inventory.python, *engine_args.ENGINE_MODULE)
-            engine = EngineInstance(
-                name=name,
-                role=role,
-                argv=(*program, *options),
-                env=dict(sorted(env.items())),
-                host=_HOST,
-                port=port,
-                side_channel_port=side_port,
-                gpus=devices,
-                kv_cache_memory=settings.kv_cache_memory and int(settings.kv_cache_memory),
+            engines.append(
+                EngineInstance(
+                    name=name,
+                    role=role,
+                    argv=(*program, *options),
+                    env=dict(sorted(env.items())),
+                    host=_HOST,
+                    port=port,
+                    side_channel_port=side_port,
+                    gpus=devices,
+                    kv_cache_memory=settings.kv_cache_memory and int(settings.kv_cache_memory),
+                )
             )
-            engines.append(engine)
-            instances.append(Instance(name, role, engine.url, setup.bootstrap if setup else None))
-    return tuple(engines), tuple(instances)
+    return tuple(engines)
+
+
+def _bootstrap(engine: EngineInstance, connector: ConnectorKind | None) -> str | None:
+    if engine.side_channel_port is None or connector is None or not CONNECTORS[connector].bootstraps:
+        return None
+    return f"http://{engine.host}:{engine.side_channel_port}"
 
 
 def _connector(

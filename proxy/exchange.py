@@ -30,6 +30,8 @@ class Call:
     record: Record
     policy: FailurePolicy
     hint: Hint = NO_HINT
+    waits_for_prefill: bool = False
+    """Whether the answering leg has to wait for the other one: its time begins after that one's."""
 
     @property
     def dialect(self) -> Dialect:
@@ -86,12 +88,10 @@ class Exchange:
         finally:
             await upstream.aclose()
 
-    async def serve(
-        self, call: Call, member: Member, body: bytes, evidence: Evidence, *, waits_for_prefill: bool = False
-    ) -> Answer:
-        """The leg that answers the client; raises :class:`ProxyError`. It may have to wait for the other leg first."""
+    async def serve(self, call: Call, member: Member, body: bytes, evidence: Evidence) -> Answer:
+        """The leg that answers the client; raises :class:`ProxyError`."""
         limits = self._timeouts.decode if call.completion.document.get("stream") is True else self._whole
-        if waits_for_prefill:
+        if call.waits_for_prefill:
             limits = replace(limits, first_byte=limits.first_byte + self._prefill_time)
         try:
             async with AsyncExitStack() as resources:

@@ -84,7 +84,7 @@ class HandOver:
             body = handoff.decode_body(call.completion, attempt, known)
             answer, leg = await side_by_side(
                 self._prefill_for(call, handoff, prefill, known, attempt),
-                self._decode(call, prefill, body, next_decode, waits_for_prefill=True),
+                self._decode(replace(call, waits_for_prefill=True), prefill, body, next_decode),
                 _discard,
             )
         except (HandOverFailed, EngineFailure):
@@ -138,9 +138,7 @@ class HandOver:
         self._metrics.handoff.observe(time.monotonic() - started)
         return found
 
-    async def _decode(
-        self, call: Call, prefill: Member, body: bytes, next_decode: NextDecode, *, waits_for_prefill: bool = False
-    ) -> Answer:
+    async def _decode(self, call: Call, prefill: Member, body: bytes, next_decode: NextDecode) -> Answer:
         unreachable: EngineUnreachable | None = None
         while (decode := next_decode(unreachable.instance if unreachable else None)) is not None:
             call.record.decode = decode.instance.name
@@ -148,7 +146,7 @@ class HandOver:
             trial = pair.breaker.begin()
             evidence = Evidence(decode, self._metrics, pair)
             try:
-                return await self._exchange.serve(call, decode, body, evidence, waits_for_prefill=waits_for_prefill)
+                return await self._exchange.serve(call, decode, body, evidence)
             except EngineUnreachable as exc:
                 unreachable = exc
             except (EngineError, EngineAborted) as exc:
@@ -156,7 +154,7 @@ class HandOver:
             finally:
                 if trial:
                     pair.breaker.give_back()
-        if not waits_for_prefill:  # else prefill is told to stop
+        if not call.waits_for_prefill:  # else prefill is told to stop
             self._metrics.kv_stranded.inc()
         if unreachable is not None:
             raise HandOverFailed(Bypass.DECODE_FAILED, unreachable)

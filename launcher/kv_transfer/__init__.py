@@ -26,13 +26,15 @@ class Connector:
     listeners: frozenset[Role] = _BOTH
     width: Callable[[Engine], int] = _one
     """How many ports in a row a listener needs."""
+    bootstraps: bool = False
+    """Whether the proxy can ask over HTTP at the port."""
 
 
 CONNECTORS: Mapping[ConnectorKind, Connector] = {
     ConnectorKind.NIXL_PULL: Connector(nixl.pull, "side_channel", width=nixl.width),
     ConnectorKind.NIXL_PUSH: Connector(nixl.push, "side_channel", width=nixl.width),
     ConnectorKind.SHARED_STORAGE: Connector(stores.shared_storage),
-    ConnectorKind.MOONCAKE: Connector(mooncake, "bootstrap", frozenset({Role.PREFILL})),
+    ConnectorKind.MOONCAKE: Connector(mooncake, "bootstrap", frozenset({Role.PREFILL}), bootstraps=True),
     ConnectorKind.LMCACHE: Connector(stores.lmcache),
     ConnectorKind.MULTI: Connector(stores.multi, "side_channel", width=nixl.width),
 }

@@ -4,7 +4,6 @@ from pydantic import JsonValue
 
 from launcher.kv_transfer.setup import ConnectorSetup, Engine
 from launcher.profile import KVTransfer, Mooncake
-from proxy.topology import Role
 
 
 def mooncake(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
@@ -17,7 +16,6 @@ def mooncake(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
         "kv_connector_extra_config": {"mooncake_protocol": mine.protocol, "device_name": mine.device_name},
     }
     env = {"VLLM_HOST_IP": engine.host}
-    if engine.role is not Role.PREFILL or engine.port is None:
-        return ConnectorSetup(config, env)
-    env["VLLM_MOONCAKE_BOOTSTRAP_PORT"] = str(engine.port)
-    return ConnectorSetup(config, env, bootstrap=f"http://{engine.host}:{engine.port}")
+    if engine.port is not None:
+        env["VLLM_MOONCAKE_BOOTSTRAP_PORT"] = str(engine.port)
+    return ConnectorSetup(config, env)

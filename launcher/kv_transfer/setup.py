@@ -55,8 +55,6 @@ class ConnectorSetup:
     """What a profile may say otherwise."""
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     """More options of vLLM, by name."""
-    bootstrap: str | None = None
-    """The address at which the proxy can ask a prefill instance who it is."""
 
     def all_options(self) -> dict[str, JsonValue]:
         """Of vLLM's command line, by name."""

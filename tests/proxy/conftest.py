@@ -148,7 +148,7 @@ def topology_of(engines: list[FakeEngine]) -> Topology:
     """The engines as instances named by role and number."""
     names = [f"{engine.role}-{sum(e.role == engine.role for e in engines[:i])}" for i, engine in enumerate(engines)]
     instances = tuple(
-        Instance(name, Role(engine.role), engine.url, engine.bootstrap_url)
+        Instance(name, Role(engine.role), engine.url, bootstrap=engine.bootstrap_url)
         for name, engine in zip(names, engines, strict=True)
     )
     connectors = {engine.connector for engine in engines if engine.role == "prefill"}
