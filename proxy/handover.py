@@ -44,12 +44,20 @@ class HandOver:
     """Runs the legs as a connector wants them."""
 
     def __init__(
-        self, exchange: Exchange, pool: Pool, steering: Steering, bootstrap: Bootstrap, metrics: Metrics
+        self,
+        exchange: Exchange,
+        pool: Pool,
+        steering: Steering,
+        bootstrap: Bootstrap,
+        metrics: Metrics,
+        evidence: type[Evidence] = Evidence,
     ) -> None:
+        """``evidence``: what the legs' outcomes are held against."""
         self._exchange = exchange
         self._pool = pool
         self._steering = steering
         self._bootstrap = bootstrap
+        self._evidence = evidence
         self._metrics = metrics
 
     async def through(self, call: Call, handoff: Handoff, prefill: Member, next_decode: NextDecode) -> Answer:
@@ -115,13 +123,13 @@ class HandOver:
         try:
             return await self._bootstrap.source(prefill.instance)
         except EngineFailure as failure:
-            Evidence(prefill, self._metrics).settle(failure)
+            self._evidence(prefill, self._metrics).settle(failure)
             raise HandOverFailed(Bypass.PREFILL_FAILED, failure) from failure
 
     async def _prefill(self, call: Call, prefill: Member, asked: bytes, read: Callable[[bytes], T | None]) -> T:
         """Run the prefill leg; returns what ``read`` finds in its answer. Raises :class:`HandOverFailed`."""
         started = time.monotonic()
-        evidence = Evidence(prefill, self._metrics)
+        evidence = self._evidence(prefill, self._metrics)
         try:
             with self._pool.using(prefill), self._steering.prefilling(prefill, call.hint):
                 answer = await self._exchange.prefill(call, prefill, asked)
@@ -144,7 +152,7 @@ class HandOver:
             call.record.decode = decode.instance.name
             pair = self._pool.pair(prefill, decode)
             trial = pair.breaker.begin()
-            evidence = Evidence(decode, self._metrics, pair)
+            evidence = self._evidence(decode, self._metrics, pair)
             try:
                 return await self._exchange.serve(call, decode, body, evidence)
             except EngineUnreachable as exc:

@@ -1,5 +1,6 @@
 """Live state of the instances: health, failures, requests in flight. The configuration's part stays in the topology."""
 
+import asyncio
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -8,10 +9,16 @@ from dataclasses import dataclass, field
 from proxy.breaker import Breaker
 from proxy.config import ProxyConfig
 from proxy.handoff.protocol import Source
+from proxy.health.progress import Progress
+from proxy.health.readings import Readings
+from proxy.health.silence import Silence
 from proxy.load import Load
 from proxy.pair import Pair
 from proxy.settings import Breaker as BreakerLimits
+from proxy.settings import Settings
 from proxy.topology import ConnectorKind, Instance, Role
+
+_COMPLAINTS = 3
 
 
 @dataclass(slots=True)
@@ -24,8 +31,10 @@ class Member:
     """Written by the health monitor only."""
     reason: str = "not probed yet"
     """Why it is not healthy; empty when it is."""
-    misses: int = 0
-    """Silent probes in a row."""
+    readings: Readings | None = None
+    """Its own counters at the last look."""
+    progress: Progress = field(default_factory=lambda: Progress(Settings().frozen_after))
+    silence: Silence = field(default_factory=Silence)
     draining: bool = False
     """Gets no new requests, by configuration."""
     in_flight: int = 0
@@ -46,6 +55,10 @@ class Pool:
 
     def __init__(self, config: ProxyConfig) -> None:
         self._limits: BreakerLimits = config.settings.breaker
+        self._patience = config.settings.frozen_after
+        self._proves = config.settings.canary.enabled
+        self.attention = asyncio.Event()
+        """Set when something has happened that a canary should look into."""
         self._pairs: dict[tuple[str, str], Pair] = {}
         self._turns = 0
         self.members: tuple[Member, ...] = ()
@@ -56,7 +69,8 @@ class Pool:
         """Take over topology and draining; requests in flight on an instance that is gone are finished."""
         known = {member.instance: member for member in self.members}
         self.members = tuple(
-            known.get(instance) or Member(instance, Breaker(self._limits)) for instance in config.topology.instances
+            known.get(instance) or Member(instance, Breaker(self._limits), progress=Progress(self._patience))
+            for instance in config.topology.instances
         )
         for member in self.members:
             member.draining = member.instance.name in config.draining
@@ -84,7 +98,7 @@ class Pool:
     def partners(self, prefill: Member, decodes: list[Member]) -> list[Member]:
         """Those to which this prefill instance may hand KV over."""
         now = time.monotonic()
-        return [decode for decode in decodes if self.pair(prefill, decode).breaker.admits(now)]
+        return [decode for decode in decodes if self.pair(prefill, decode).admits(now)]
 
     def has_pair(self) -> bool:
         """Whether some prefill instance may hand KV over to some decode instance."""
@@ -96,7 +110,7 @@ class Pool:
         key = (prefill.instance.name, decode.instance.name)
         pair = self._pairs.get(key)
         if pair is None:
-            pair = self._pairs[key] = Pair(*key, self._limits)
+            pair = self._pairs[key] = Pair(*key, self._limits, proves=self._proves, wake=self.attention.set)
         return pair
 
     def forgive(self, member: Member) -> None:
@@ -104,11 +118,52 @@ class Pool:
         member.breaker = Breaker(self._limits)
         member.source = None
         self._pairs = {key: pair for key, pair in self._pairs.items() if member.instance.name not in key}
+        self.attention.set()
+
+    def suspect(self, member: Member, reason: str) -> None:
+        """Something speaks against all hand-overs from or to it."""
+        now = time.monotonic()
+        for pair in self.pairs_of(member):
+            pair.suspect(now, reason)
+
+    def blamed(self) -> dict[str, str]:
+        """Instances none of whose pairs works, though their partners work with others; and why, by name.
+
+        When nobody works with anybody, nobody can say whose fault it is.
+        """
+        pairs = self._serving()
+        now = time.monotonic()
+        well = {name for pair in pairs if pair.admits(now) for name in (pair.prefill, pair.decode)}
+        found = {}
+        for member in self.members:
+            name = member.instance.name
+            own = [pair for pair in pairs if name in (pair.prefill, pair.decode)]
+            partners = {pair.prefill if name == pair.decode else pair.decode for pair in own}
+            if own and name not in well and partners & well and all(pair.reason for pair in own):
+                found[name] = f"none of its pairs works: {own[0].reason}"
+        return found
+
+    def complaints(self) -> str:
+        """What speaks against the pairs that could serve."""
+        said = [f"{p.prefill} to {p.decode}: {p.reason or 'not proven yet'}" for p in self._serving()]
+        return "; ".join(said[:_COMPLAINTS]) + (f"; and {len(said) - _COMPLAINTS} more" if said[_COMPLAINTS:] else "")
+
+    def _serving(self) -> list[Pair]:
+        """The pairs of which both instances serve."""
+        return [self.pair(*couple) for couple in self.couples() if all(member.usable for member in couple)]
+
+    def couples(self) -> list[tuple[Member, Member]]:
+        """All prefill instances with all decode instances."""
+        by_role = {role: [each for each in self.members if each.instance.role is role] for role in Role}
+        return [(prefill, decode) for prefill in by_role[Role.PREFILL] for decode in by_role[Role.DECODE]]
 
     def pairs(self) -> list[Pair]:
         """All pairs of a prefill and a decode instance, and how hand-overs between them went."""
-        by_role = {role: [each for each in self.members if each.instance.role is role] for role in Role}
-        return [self.pair(prefill, decode) for prefill in by_role[Role.PREFILL] for decode in by_role[Role.DECODE]]
+        return [self.pair(prefill, decode) for prefill, decode in self.couples()]
+
+    def pairs_of(self, member: Member) -> list[Pair]:
+        """Those of one instance."""
+        return [self.pair(*couple) for couple in self.couples() if any(each is member for each in couple)]
 
     @contextmanager
     def using(self, member: Member) -> Iterator[None]:

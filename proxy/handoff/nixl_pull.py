@@ -29,7 +29,9 @@ class NixlPull:
     """The parameters in prefill's answer go to decode verbatim; what they mean is the engines' business."""
 
     order: Literal[Order.SEQUENTIAL] = Order.SEQUENTIAL
-    proof = NIXL
+
+    def __init__(self, proof: Proof = NIXL) -> None:
+        self.proof = proof
 
     def prefill_body(self, request: Completion) -> bytes:
         """Ask for one token and for keeping the KV."""

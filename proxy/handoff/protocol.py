@@ -29,13 +29,20 @@ class Proof:
     """Counters of decode that rise when KV did not arrive."""
     expiries: tuple[str, ...] = ()
     """Counters of prefill that rise when it gave up KV that nobody had taken."""
-    reference: Mapping[str, object] = field(default_factory=lambda: {"prompt_logprobs": 0})
-    """Keys that make decode compute a prompt itself, whatever it has cached or could read. Without them it would answer
-    by the KV that was handed over just before."""
+    reference: Mapping[str, object] = field(default_factory=dict)
+    """Keys that make decode compute a prompt itself, though it could read it where prefill has left it."""
+
+    def piece(self, block: int) -> int:
+        """KV moves in pieces of so many tokens at most; the engine's blocks have ``block``."""
+        return block
 
     def moved(self, tokens: int, block: int) -> int:
-        """The least by which the counter rises for a new prompt of so many tokens, with engine blocks of ``block``."""
-        return tokens
+        """The least by which the counter rises for a new prompt of so many tokens.
+
+        Some connectors leave out the last piece if it is not complete, and some models need the last token computed.
+        """
+        piece = self.piece(block)
+        return (tokens - 1) // piece * piece
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,24 @@ CHUNK = 256
 """Tokens in a piece of an LMCache store."""
 
 
+# Engines read neither their prefix cache nor a store for a request that asks for these.
+ALONE = {"prompt_logprobs": 0}
+
+
 class Files(Proof):
     """Of vLLM's ``ExampleConnector``."""
 
     def moved(self, tokens: int, block: int) -> int:
-        """Whole blocks. It writes all before the last token but looks for those before the last two."""
-        return 0 if (tokens - 1) % block == 0 else (tokens - 1) // block * block
+        """It writes the whole blocks before the last token, but looks for those before the last two."""
+        return 0 if (tokens - 1) % block == 0 else super().moved(tokens, block)
 
 
 class Chunks(Proof):
     """Of LMCache."""
 
-    def moved(self, tokens: int, block: int) -> int:
-        """In its own pieces, and at least the last token is computed."""
-        return (tokens - 1) // CHUNK * CHUNK
+    def piece(self, block: int) -> int:
+        """Its own."""
+        return CHUNK
 
 
 class Stored:
@@ -43,8 +47,8 @@ class Stored:
         return request.body
 
 
-SHARED_STORAGE = Stored(Files())
+SHARED_STORAGE = Stored(Files(reference=ALONE))
 """vLLM's ``ExampleConnector``: a folder of files."""
 
-LMCACHE = Stored(Chunks())
+LMCACHE = Stored(Chunks(reference=ALONE))
 """vLLM's ``LMCacheConnectorV1``."""

@@ -6,6 +6,7 @@ As a program: ``python -m tests.fakes.engine --port N --role decode`` (see :mod:
 
 import asyncio
 import json
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -110,6 +111,21 @@ class FakeEngine:
         self.running = 0
         self.kv_fails = False
         """No KV cache that is handed over to this instance arrives."""
+        self.kv_fails_from: set[str] = set()
+        """Nor from the engines with these ids."""
+        self.recomputes = False
+        """It answers well, but computes prompts itself whose KV it is given."""
+        self.wrong_kv = False
+        """It answers otherwise with KV that it is given."""
+        self.thawed = asyncio.Event()
+        """While it is not set, nothing is computed; all else is answered."""
+        self.thawed.set()
+        self.started = time.time()
+        self.generated = 0
+        self.kv_dtype = "auto"
+        self.block_size = 16
+        self.counts: dict[str, int] = {}
+        """Further counters, e.g. ``nixl_num_failed_transfers``."""
         self._side_channel_port = side_channel_port
         self._pace = pace
         self._changed = asyncio.Condition()
@@ -139,6 +155,7 @@ class FakeEngine:
             self.fabric.engines.add(self.engine_id)
         if self._has_bootstrap:
             await self.bootstrap.start()
+        self.started = time.time()
         await self._wire.start()
 
     async def stop(self) -> None:
@@ -186,7 +203,20 @@ class FakeEngine:
             case "GET", "/version":
                 await reply.whole(200, b'{"version":"0.32.0"}')
             case "GET", "/metrics":
-                text = answers.metrics(self.model, self.by_source, self.running)
+                text = answers.metrics(
+                    self.model,
+                    self.by_source,
+                    self.running if self.thawed.is_set() else 0,
+                    started=self.started,
+                    generated=self.generated,
+                    kv_dtype=self.kv_dtype,
+                    block_size=self.block_size,
+                    transfers=(
+                        self.by_source["external_kv_transfer"] * 4096,
+                        self.by_source["external_kv_transfer"] / 1e6,
+                    ),
+                    counts=self.counts,
+                )
                 await reply.whole(200, text.encode(), {"content-type": _PLAIN})
             case "POST", path if path.partition("?")[0] in _GENERATING:
                 await self._counted(seen, reply)
@@ -223,6 +253,7 @@ class FakeEngine:
         async with self._changed:
             self._changed.notify_all()
         try:
+            await self.thawed.wait()
             await self._complete(seen, reply, fault)
         finally:
             self.running -= 1
@@ -249,15 +280,17 @@ class FakeEngine:
         connector = CONNECTORS[self.connector](
             self.engine_id, self._side_channel_port, self.fabric, self.role == "prefill"
         )
-        ending = fault.ending
+        ending, prompt = fault.ending, completion
         try:
-            if not fault.needs_no_kv and await self._received(connector, work):
-                self.by_source["external_kv_transfer"] += len(work.prompt)
-            else:
-                self.by_source["local_compute"] += len(work.prompt)
+            received = not fault.needs_no_kv and await self._received(connector, work)
+            source = "external_kv_transfer" if received and not self.recomputes else "local_compute"
+            self.by_source[source] += len(work.prompt)
+            if received and self.wrong_kv:
+                prompt = {**completion, "prompt": "something else"}
         except NotLoaded:
             ending = Ending("error")
-        choices = completions.choices_of(completion, kind is not Kind.TEXT, ending)
+        choices = completions.choices_of(prompt, kind is not Kind.TEXT, ending)
+        self.generated += sum(len(choice.tokens) for choice in choices)
         kv = None if fault.kv is None else connector.finish(work, choices[0])
         if kv is not None:
             kv = {key: each for key, each in (kv | fault.kv).items() if each is not None or key not in fault.kv}
@@ -307,7 +340,8 @@ class FakeEngine:
         )
 
     async def _received(self, connector: Connector, work: Work) -> bool:
-        if self.kv_fails and work.given.get("do_remote_prefill"):
+        fails = self.kv_fails or work.given.get("remote_engine_id") in self.kv_fails_from
+        if fails and work.given.get("do_remote_prefill"):
             raise NotLoaded
         try:
             return await connector.receive(work)

@@ -6,7 +6,7 @@ from typing import Self
 
 
 class RawEngine:
-    """An engine that deals with a connection as a script says, and answers ``/health``."""
+    """An engine that deals with a connection as a script says, answers ``/health`` and has no metrics."""
 
     role = "aggregated"
 
@@ -28,6 +28,8 @@ class RawEngine:
         head = await reader.readuntil(b"\r\n\r\n")
         if head.startswith(b"GET /health "):
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        elif head.startswith(b"GET /metrics "):
+            writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         else:
             self.head = head
             await self.script(reader, writer)

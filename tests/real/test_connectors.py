@@ -45,7 +45,7 @@ def pair_of(kind: ConnectorKind, model_folder: Path, tmp_path_factory: pytest.Te
         "model": {"path": str(model_folder), "served_name": MODEL, "dtype": "float32", "max_model_len": 1024},
         "roles": {"prefill": role, "decode": role},
         "kv_transfer": {"connector": str(kind)},
-        "proxy": {"port": 18300, "failure_policy": "fail"},
+        "proxy": {"port": 18300, "failure_policy": "fail", "canary": {"enabled": False}},
         "ports": {"engine": 18400, "side_channel": 15700},
         "startup_timeout": _START_BUDGET,
     }
@@ -71,8 +71,9 @@ def ask(url: str, tokens: list[int], **more: object) -> httpx.Response:
 def alone(pair: Pair, kind: ConnectorKind, tokens: list[int]) -> str:
     """What decode makes of a prompt that it computes itself."""
     before = pair.tokens("local_compute")
-    text = ask(pair.decode, tokens, **HANDOFFS[kind].proof.reference).json()["choices"][0]["text"]
-    assert pair.tokens("local_compute") - before == len(tokens)
+    alone = {"cache_salt": f"alone {random.random()}", **HANDOFFS[kind].proof.reference}
+    text = ask(pair.decode, tokens, **alone).json()["choices"][0]["text"]
+    wait_until(lambda: pair.tokens("local_compute") - before == len(tokens))  # it counts a moment later
     return text
 
 
@@ -81,7 +82,9 @@ def test_the_kv_of_a_new_prompt_moves_and_the_text_is_decode_s_own(tokens: int, 
     asked, before = prompt(tokens, "new"), pair_of.tokens("external_kv_transfer")
     answer = ask(pair_of.proxy, asked)
     assert (answer.status_code, answer.headers["x-duet-path"]) == (200, "pd")
-    assert pair_of.tokens("external_kv_transfer") - before == HANDOFFS[kind].proof.moved(tokens, BLOCK)
+    least = HANDOFFS[kind].proof.moved(tokens, BLOCK)
+    moved = least if kind is ConnectorKind.SHARED_STORAGE else tokens
+    wait_until(lambda: pair_of.tokens("external_kv_transfer") - before == moved, patience=5)
     assert answer.json()["choices"][0]["text"] == alone(pair_of, kind, asked)
 
 
@@ -95,7 +98,7 @@ def test_kv_moves_on_every_route(route: str, stream: bool, pair_of: Pair):
     body = {"model": MODEL, ROUTES[route]: given, cap: 4, "stream": stream}
     answer = httpx.post(f"{pair_of.proxy}{route}", json=body, trust_env=False, timeout=60)
     assert (answer.status_code, answer.headers["x-duet-path"]) == (200, "pd")
-    assert pair_of.tokens("external_kv_transfer") - before > BLOCK
+    wait_until(lambda: pair_of.tokens("external_kv_transfer") - before > BLOCK)
 
 
 def test_prompts_that_begin_alike_are_told_apart(pair_of: Pair, kind: ConnectorKind):
@@ -117,4 +120,4 @@ def test_after_prefill_was_started_again_kv_moves_again(pair_of: Pair):
         moved = pair_of.tokens("external_kv_transfer")
         answer = ask(pair_of.proxy, prompt(300, f"{seed} after"))
         assert (answer.status_code, answer.headers["x-duet-path"]) == (200, "pd")
-        assert pair_of.tokens("external_kv_transfer") - moved >= 2 * BLOCK
+        wait_until(lambda moved=moved: pair_of.tokens("external_kv_transfer") - moved >= 2 * BLOCK)
