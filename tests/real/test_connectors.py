@@ -45,7 +45,7 @@ def pair_of(kind: ConnectorKind, model_folder: Path, tmp_path_factory: pytest.Te
         "model": {"path": str(model_folder), "served_name": MODEL, "dtype": "float32", "max_model_len": 1024},
         "roles": {"prefill": role, "decode": role},
         "kv_transfer": {"connector": str(kind)},
-        "proxy": {"port": 18300, "failure_policy": "fail", "canary": {"enabled": False}},
+        "proxy": {"port": 18300, "failure_policy": "fail", "canary": {"interval": 3600}},
         "ports": {"engine": 18400, "side_channel": 15700},
         "startup_timeout": _START_BUDGET,
     }
@@ -75,6 +75,18 @@ def alone(pair: Pair, kind: ConnectorKind, tokens: list[int]) -> str:
     text = ask(pair.decode, tokens, **alone).json()["choices"][0]["text"]
     wait_until(lambda: pair.tokens("local_compute") - before == len(tokens))  # it counts a moment later
     return text
+
+
+def proof(pair: Pair) -> dict:
+    """What the last canary has shown."""
+    (told,) = httpx.get(f"{pair.proxy}/pairs", trust_env=False).json()["pairs"]
+    return {"standing": told["standing"], **(told["proof"] or {})}
+
+
+def test_its_canary_proves_the_pair(pair_of: Pair, kind: ConnectorKind):
+    shown = proof(pair_of)
+    assert (shown["standing"], shown["verdict"]) == ("proven", "proven"), shown
+    assert shown["tokens"] == (256 if kind is ConnectorKind.SHARED_STORAGE else 304)
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 127, 128, 129, 130, 256, 257, 258, 300, 1000])
@@ -116,6 +128,7 @@ def test_after_prefill_was_started_again_kv_moves_again(pair_of: Pair):
     pair_of.launcher.wait(lambda: pair_of.launcher.instance("prefill-0")["pid"] not in {None, before})
     pair_of.launcher.wait(lambda: pair_of.launcher.instance("prefill-0")["state"] == "ready", patience=180)
     wait_until(lambda: httpx.get(f"{pair_of.proxy}/ready", trust_env=False).json()["modes"]["pd"])
+    assert proof(pair_of)["standing"] == "proven"
     for seed in ("first", "second"):
         moved = pair_of.tokens("external_kv_transfer")
         answer = ask(pair_of.proxy, prompt(300, f"{seed} after"))
