@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from proxy.breaker import Breaker
 from proxy.config import ProxyConfig
+from proxy.handoff.protocol import Source
 from proxy.health.progress import Progress
 from proxy.health.readings import Readings
 from proxy.health.share import Share
@@ -42,6 +43,8 @@ class Member:
     last_turn: int = 0
     """The number of the last request that it was given, counted over the pool; 0 for none."""
     load: Load = field(default_factory=Load)
+    source: Source | None = None
+    """What it has told of itself to be told to decode; of this process only."""
 
     @property
     def usable(self) -> bool:
@@ -115,6 +118,7 @@ class Pool:
     def forgive(self, member: Member) -> None:
         """It is another process now, or has recovered: what was before is no evidence any more."""
         member.breaker = Breaker(self._limits)
+        member.source = None
         self._pairs = {key: pair for key, pair in self._pairs.items() if member.instance.name not in key}
         self.attention.set()
 

@@ -92,18 +92,17 @@ def kv_params(engine_id: str, request_id: str, port: int, prompt_tokens: int, ge
     }
 
 
-def answer_id(kind: Kind, request_id: str | None) -> str:
-    """The id in the body, made from the request's ``X-Request-Id``, except a response's."""
+def answer_id(kind: Kind, request_id: str | None, own: str | None = None) -> str:
+    """The id in the body, made from the request's ``X-Request-Id``; a response's is that of the request's body."""
     if kind is Kind.RESPONSE:
-        return f"resp_{uuid4().hex[:16]}"
+        return own or f"resp_{uuid4().hex[:16]}"
     given = request_id or uuid4().hex[:16]
     return f"cmpl-{given}" if kind is Kind.TEXT else f"chatcmpl-{given}"
 
 
 def engine_request_id(kind: Kind, answer: str) -> str:
-    """The id under which the engine itself knows the request, or the first part of it."""
-    part = {Kind.TEXT: "-0", Kind.RESPONSE: "_0"}.get(kind, "")
-    return f"{answer}{part}-{uuid4().hex[:8]}"
+    """The id under which the engine itself knows the request, without the random part that it adds."""
+    return answer + {Kind.TEXT: "-0", Kind.RESPONSE: "_0"}.get(kind, "")
 
 
 def metrics(

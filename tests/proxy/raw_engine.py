@@ -9,6 +9,7 @@ class RawEngine:
     """An engine that deals with a connection as a script says, answers ``/health`` and has no metrics."""
 
     role = "aggregated"
+    bootstrap_url = None
 
     def __init__(self, script: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> None:
         self.script = script
