@@ -14,7 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from proxy.settings import STRICT, Settings
 from proxy.topology import Topology
 
-VERSION: Literal[2] = 2
+VERSION: Literal[3] = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ProxyConfig:
     settings: Settings = field(default_factory=Settings)
     draining: tuple[str, ...] = ()
     """Names of instances that get no new requests; those they have are finished."""
-    version: Literal[2] = VERSION
+    version: Literal[3] = VERSION
     """Of this file's format."""
 
 

@@ -20,6 +20,8 @@ class Standing(StrEnum):
     """Too many failed: it gets none for a while."""
     TRIAL = "trial"
     """The while is over: the next request shows whether it works again."""
+    REFUSED = "refused"
+    """The two are not alike enough: it gets none until they are."""
 
 
 class Pair:
@@ -27,6 +29,8 @@ class Pair:
 
     def __init__(self, prefill: str, decode: str, limits: Limits) -> None:
         self.prefill, self.decode = prefill, decode
+        self.refused = ""
+        """In what the two differ; empty when they agree. Written by the pool only."""
         self.breaker = Breaker(limits)
         self.handed_over = 0
         self.failed = 0
@@ -46,6 +50,8 @@ class Pair:
 
     def standing(self, now: float) -> Standing:
         """At this time of the monotonic clock."""
+        if self.refused:
+            return Standing.REFUSED
         match self.breaker.state(now):
             case State.OPEN:
                 return Standing.OUT

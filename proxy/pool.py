@@ -1,16 +1,20 @@
 """Live state of the instances: health, failures, requests in flight. The configuration's part stays in the topology."""
 
+import logging
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from proxy.agreement import Facts, Identity, disagreement
 from proxy.breaker import Breaker
 from proxy.config import ProxyConfig
 from proxy.load import Load
 from proxy.pair import Pair
 from proxy.settings import Breaker as BreakerLimits
 from proxy.topology import ConnectorKind, Instance, Role
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -31,6 +35,15 @@ class Member:
     last_turn: int = 0
     """The number of the last request that it was given, counted over the pool; 0 for none."""
     load: Load = field(default_factory=Load)
+    observed: Facts = field(default_factory=dict)
+    """What it says of itself."""
+    identified: bool = False
+    """Whether it was asked since it runs."""
+
+    @property
+    def identity(self) -> Identity:
+        """What is known of it: what it says, and for the rest what its configuration says."""
+        return Identity(self.instance.name, {**self.instance.fingerprint, **self.observed})
 
     @property
     def usable(self) -> bool:
@@ -51,15 +64,18 @@ class Pool:
 
     def follow(self, config: ProxyConfig) -> None:
         """Take over topology and draining; requests in flight on an instance that is gone are finished."""
-        known = {member.instance: member for member in self.members}
+        known = {_place(member.instance): member for member in self.members}
         self.members = tuple(
-            known.get(instance) or Member(instance, Breaker(self._limits)) for instance in config.topology.instances
+            known.get(_place(instance)) or Member(instance, Breaker(self._limits))
+            for instance in config.topology.instances
         )
-        for member in self.members:
-            member.draining = member.instance.name in config.draining
+        for member, instance in zip(self.members, config.topology.instances, strict=True):
+            member.instance = instance  # its fingerprint may be another one
+            member.draining = instance.name in config.draining
         self.connector = config.topology.connector
-        names = {member.instance.name for member in self.members if member.instance in known}
+        names = {member.instance.name for member in self.members if _place(member.instance) in known}
         self._pairs = {key: pair for key, pair in self._pairs.items() if names.issuperset(key)}
+        self._compare()
 
     def usable(self, *roles: Role) -> list[Member]:
         """The members of some roles that serve now, in the order of the topology."""
@@ -81,7 +97,8 @@ class Pool:
     def partners(self, prefill: Member, decodes: list[Member]) -> list[Member]:
         """Those to which this prefill instance may hand KV over."""
         now = time.monotonic()
-        return [decode for decode in decodes if self.pair(prefill, decode).breaker.admits(now)]
+        pairs = ((decode, self.pair(prefill, decode)) for decode in decodes)
+        return [decode for decode, pair in pairs if not pair.refused and pair.breaker.admits(now)]
 
     def has_pair(self) -> bool:
         """Whether some prefill instance may hand KV over to some decode instance."""
@@ -94,17 +111,32 @@ class Pool:
         pair = self._pairs.get(key)
         if pair is None:
             pair = self._pairs[key] = Pair(*key, self._limits)
+            _judge(pair, prefill, decode)
         return pair
 
     def forgive(self, member: Member) -> None:
         """It is another process now, or has recovered: what was before is no evidence any more."""
         member.breaker = Breaker(self._limits)
         self._pairs = {key: pair for key, pair in self._pairs.items() if member.instance.name not in key}
+        member.observed, member.identified = {}, False
+
+    def identify(self, member: Member, observed: Facts) -> None:
+        """Take over what it says of itself; its pairs are judged again."""
+        member.observed, member.identified = observed, True
+        self._compare()
+
+    def _compare(self) -> None:
+        for prefill, decode in self.couples():
+            _judge(self.pair(prefill, decode), prefill, decode)
+
+    def couples(self) -> list[tuple[Member, Member]]:
+        """All prefill instances with all decode instances."""
+        by_role = {role: [each for each in self.members if each.instance.role is role] for role in Role}
+        return [(prefill, decode) for prefill in by_role[Role.PREFILL] for decode in by_role[Role.DECODE]]
 
     def pairs(self) -> list[Pair]:
         """All pairs of a prefill and a decode instance, and how hand-overs between them went."""
-        by_role = {role: [each for each in self.members if each.instance.role is role] for role in Role}
-        return [self.pair(prefill, decode) for prefill in by_role[Role.PREFILL] for decode in by_role[Role.DECODE]]
+        return [self.pair(prefill, decode) for prefill, decode in self.couples()]
 
     @contextmanager
     def using(self, member: Member) -> Iterator[None]:
@@ -120,3 +152,15 @@ class Pool:
             member.in_flight -= 1
             if trial:
                 breaker.give_back()
+
+
+def _judge(pair: Pair, prefill: Member, decode: Member) -> None:
+    refused = disagreement(prefill.identity, decode.identity)
+    if refused and refused != pair.refused:
+        logger.warning("no KV goes from %s to %s: %s", pair.prefill, pair.decode, refused)
+    pair.refused = refused
+
+
+def _place(instance: Instance) -> tuple[str, Role, str]:
+    """An instance of the same name, role and address is the same one."""
+    return instance.name, instance.role, instance.url

@@ -3,7 +3,8 @@
 Written by the launcher, read by the proxy; standard library only, so that both can be tested without the other.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -39,6 +40,8 @@ class Instance:
     role: Role
     url: str
     """Base address without a trailing slash, e.g. ``http://127.0.0.1:8100``."""
+    fingerprint: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What is known of it that its partners must share, by the names of :mod:`proxy.agreement`."""
 
 
 @dataclass(frozen=True, slots=True)

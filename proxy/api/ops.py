@@ -80,7 +80,7 @@ def standings(pool: Pool) -> list[dict[str, object]]:
             "handed_over": pair.handed_over,
             "failed": pair.failed,
             "last_handed_over": pair.last_handed_over,
-            "reason": pair.breaker.reason,
+            "reason": pair.refused or pair.breaker.reason,
         }
         for pair in pool.pairs()
     ]

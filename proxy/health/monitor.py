@@ -3,7 +3,10 @@
 import asyncio
 import logging
 
+from proxy.agreement import Identity, contradiction
 from proxy.engine import EngineClient
+from proxy.errors import EngineFailure
+from proxy.health.identity import identify
 from proxy.health.probe import Finding, probe
 from proxy.pool import Member, Pool
 
@@ -47,10 +50,24 @@ class HealthMonitor:
             self._pool.forgive(member)
         elif member.healthy and not healthy:
             logger.warning("%s is not healthy: %s", instance.name, finding)
+        if healthy and not member.identified:
+            await self._identify(member)
         if finding is Finding.REFUSED:
             member.load.forget()  # nothing listens: what comes back will have an empty KV cache
         member.healthy = healthy
         member.reason = "" if healthy else finding
+
+    async def _identify(self, member: Member) -> None:
+        """Ask it what it is before it gets requests; if it is too busy to say, again at the next probe."""
+        instance = member.instance
+        try:
+            observed = await identify(self._client, instance, self._timeout)
+        except (EngineFailure, TimeoutError):
+            logger.info("%s does not say what it is; asking again at the next probe", instance.name)
+            return
+        if wrong := contradiction(Identity(instance.name, instance.fingerprint), observed):
+            logger.warning("%s", wrong)
+        self._pool.identify(member, observed)
 
 
 def is_healthy(finding: Finding, misses: int, *, was: bool) -> bool:

@@ -34,8 +34,11 @@ def named_event(name: str, document: dict) -> bytes:
     return f"event: {name}\n".encode() + event(document)
 
 
-def models(model: str) -> dict:
-    """``/v1/models``."""
+def models(model: str, root: str | None = None, adapters: dict[str, str] | None = None) -> dict:
+    """``/v1/models``.
+
+    ``root`` is what the engine was given as the model, if that is not the served name; ``adapters``: folders by name.
+    """
     permission = {
         "id": "modelperm-1",
         "object": "model_permission",
@@ -55,12 +58,16 @@ def models(model: str) -> dict:
         "object": "model",
         "created": CREATED,
         "owned_by": "vllm",
-        "root": model,
+        "root": root or model,
         "parent": None,
         "max_model_len": MAX_MODEL_LEN,
         "permission": [permission],
     }
-    return {"object": "list", "data": [entry]}
+    loras = [
+        entry | {"id": name, "root": folder, "parent": model, "max_model_len": None}
+        for name, folder in (adapters or {}).items()
+    ]
+    return {"object": "list", "data": [entry, *loras]}
 
 
 def tokenized(body: dict) -> dict:
@@ -104,8 +111,50 @@ def engine_request_id(kind: Kind, answer: str) -> str:
     return f"{answer}{part}-{uuid4().hex[:8]}"
 
 
-def metrics(model: str, by_source: dict[str, int], running: int) -> str:
-    """``/metrics``, the part that matters for prefill and decode."""
+CACHE_CONFIG = {
+    "_block_size_resolved": "True",
+    "block_size": "128",
+    "cache_dtype": "auto",
+    "cache_hit_alignment_tokens": "None",
+    "effective_attention_block_size": "128",
+    "enable_mamba_shared_prefix_checkpoint": "False",
+    "enable_prefix_caching": "True",
+    "engine": "0",
+    "gpu_memory_utilization": "0.92",
+    "hash_block_size": "None",
+    "is_attention_free": "False",
+    "kv_cache_dtype_skip_layers": "[]",
+    "kv_cache_layout": "None",
+    "kv_cache_max_concurrency": "32.0",
+    "kv_cache_memory_bytes": "67108864",
+    "kv_cache_size_tokens": "32768",
+    "kv_offloading_backend": "native",
+    "kv_offloading_size": "None",
+    "kv_sharing_fast_prefill": "False",
+    "mamba_block_size": "None",
+    "mamba_cache_dtype": "auto",
+    "mamba_cache_mode": "none",
+    "mamba_page_size_padded": "None",
+    "mamba_ssm_cache_dtype": "float32",
+    "num_cpu_blocks": "None",
+    "num_gpu_blocks": "256",
+    "num_gpu_blocks_override": "None",
+    "prefix_cache_retention_interval": "0",
+    "prefix_caching_hash_algo": "sha256",
+    "prefix_match_unit": "None",
+    "replayssm_buffer_len": "16",
+    "skip_page_size_padded": "None",
+    "sliding_window": "None",
+    "swa_bounded_replay": "True",
+    "use_kda_recoverssm": "False",
+    "use_replayssm": "False",
+    "user_specified_block_size": "False",
+}
+"""The labels of ``vllm:cache_config_info`` on a CPU."""
+
+
+def metrics(model: str, by_source: dict[str, int], running: int, cache_config: dict[str, str]) -> str:
+    """``/metrics``, the part that matters for prefill and decode. ``cache_config`` replaces labels."""
     label = f'engine="0",model_name="{model}"'
     lines = [
         "# TYPE vllm:num_requests_running gauge",
@@ -120,4 +169,6 @@ def metrics(model: str, by_source: dict[str, int], running: int) -> str:
         f'vllm:prompt_tokens_by_source_total{{{label},source="{source}"}} {float(by_source[source])}'
         for source in SOURCES
     ]
+    labels = ",".join(f'{name}="{value}"' for name, value in (CACHE_CONFIG | cache_config).items())
+    lines += ["# TYPE vllm:cache_config_info gauge", f"vllm:cache_config_info{{{labels}}} 1.0"]
     return "\n".join(lines) + "\n"

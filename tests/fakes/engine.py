@@ -96,6 +96,13 @@ class FakeEngine:
         self.died = asyncio.Event()
         """Set when parameters came that kill a real engine."""
         self.running = 0
+        self.version = "0.32.0"
+        self.root: str | None = None
+        """What it was given as the model, if that is not the served name."""
+        self.adapters: dict[str, str] = {}
+        """Folders of LoRA adapters by name; only told."""
+        self.cache_config: dict[str, str] = {}
+        """Labels of ``vllm:cache_config_info`` that are not as usual, e.g. ``block_size``."""
         self.kv_fails = False
         """No KV cache that is handed over to this instance arrives."""
         self._side_channel_port = side_channel_port
@@ -146,13 +153,13 @@ class FakeEngine:
                 await reply.whole(self.health or 500, b"")
             case "GET", "/v1/models":
                 self.asked_models.append(seen)
-                await reply.whole(200, json.dumps(answers.models(self.model)).encode())
+                await reply.whole(200, json.dumps(answers.models(self.model, self.root, self.adapters)).encode())
             case "POST", "/tokenize":
                 await reply.whole(200, json.dumps(answers.tokenized(json.loads(seen.body))).encode())
             case "GET", "/version":
-                await reply.whole(200, b'{"version":"0.32.0"}')
+                await reply.whole(200, json.dumps({"version": self.version}, separators=(",", ":")).encode())
             case "GET", "/metrics":
-                text = answers.metrics(self.model, self.by_source, self.running)
+                text = answers.metrics(self.model, self.by_source, self.running, self.cache_config)
                 await reply.whole(200, text.encode(), {"content-type": _PLAIN})
             case "POST", path if path.partition("?")[0] in _GENERATING:
                 await self._counted(seen, reply)
