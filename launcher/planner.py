@@ -6,6 +6,7 @@ from pathlib import Path
 
 from launcher import engine_args, kv_transfer
 from launcher.errors import PlanError
+from launcher.fingerprint import fingerprints
 from launcher.inventory import Inventory
 from launcher.plan import EngineInstance, Plan, PlannedFile, ProxyInstance
 from launcher.profile import Device, Model, Profile
@@ -24,6 +25,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
     model = model_reference(profile.model, inventory)
     served_name = profile.model.served_name or (profile.model.id or Path(model).name)
     engines = _engines(profile, inventory, model, served_name)
+    known = fingerprints(engines, inventory)
     config_path = run_directory / "proxy.json"
     settings = profile.proxy
     proxy = ProxyInstance(
@@ -38,7 +40,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
     )
     config = ProxyConfig(
         topology=Topology(
-            tuple(Instance(engine.name, engine.role, engine.url) for engine in engines),
+            tuple(Instance(engine.name, engine.role, engine.url, known[engine.name]) for engine in engines),
             profile.kv_transfer.connector if profile.roles.prefill else None,
         ),
         settings=settings,

@@ -15,7 +15,7 @@ Facts = Mapping[str, str]
 """What is known of one instance, by the fact's name."""
 
 NOT_SET = "(not set)"
-"""The value of an option that is left to the engine's default."""
+"""The value of what is left to the engine's default."""
 
 
 class Fact(StrEnum):
@@ -50,16 +50,21 @@ class Identity:
     facts: Facts
 
 
-def disagreement(prefill: Identity, decode: Identity) -> str:
-    """Every difference that keeps KV caches from being handed over, with both values; empty when they agree.
+def differences(prefill: Identity, decode: Identity) -> tuple[str, ...]:
+    """What keeps KV caches from being handed over, each with both values; empty when the two agree.
 
     For example ``block size differs: prefill-0 has 32, decode-0 has 16``.
     """
-    return "; ".join(
+    return tuple(
         f"{name} differs: {prefill.name} has {value}, {decode.name} has {decode.facts[name]}"
         for name, value in prefill.facts.items()
         if name in decode.facts and not _agree(name, prefill.facts, decode.facts)
     )
+
+
+def disagreement(prefill: Identity, decode: Identity) -> str:
+    """The same as one line."""
+    return "; ".join(differences(prefill, decode))
 
 
 def contradiction(declared: Identity, observed: Facts) -> str:

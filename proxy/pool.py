@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from proxy.agreement import Facts, Identity, disagreement
 from proxy.breaker import Breaker
@@ -161,6 +161,6 @@ def _judge(pair: Pair, prefill: Member, decode: Member) -> None:
     pair.refused = refused
 
 
-def _place(instance: Instance) -> tuple[str, Role, str]:
-    """An instance of the same name, role and address is the same one."""
-    return instance.name, instance.role, instance.url
+def _place(instance: Instance) -> Instance:
+    """An instance stays the same one whatever its fingerprint."""
+    return replace(instance, fingerprint={})

@@ -16,13 +16,13 @@ class PairReport:
     prefill: str
     decode: str
     standing: str
-    """``untried``, ``working``, ``failing``, ``out`` or ``trial``."""
+    """``untried``, ``working``, ``failing``, ``out``, ``trial`` or ``refused``."""
     handed_over: int
     failed: int
     last_handed_over: float | None
     """Seconds since the epoch."""
     reason: str
-    """Of the last failure, until a hand-over succeeds."""
+    """Of the last failure, until a hand-over succeeds; or in what the two differ."""
 
 
 @dataclass(frozen=True, slots=True)

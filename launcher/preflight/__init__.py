@@ -5,12 +5,21 @@ from collections.abc import Callable, Iterable
 from launcher.errors import PreflightError
 from launcher.inventory import Inventory
 from launcher.plan import Plan
-from launcher.preflight import devices, engine_installed, memory, model_files, ports, quantization, thresholds
+from launcher.preflight import (
+    agreement,
+    devices,
+    engine_installed,
+    memory,
+    model_files,
+    ports,
+    quantization,
+    thresholds,
+)
 from launcher.profile import Profile
 
 Question = Callable[[Plan, Inventory], Iterable[str]]
 
-MACHINE: tuple[Question, ...] = (engine_installed.findings, devices.findings, ports.findings)
+MACHINE: tuple[Question, ...] = (engine_installed.findings, devices.findings, ports.findings, agreement.findings)
 """What can be asked before the model is there."""
 MODEL: tuple[Question, ...] = (model_files.findings, quantization.findings, memory.findings)
 
