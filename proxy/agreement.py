@@ -16,6 +16,8 @@ Facts = Mapping[str, str]
 
 NOT_SET = "(not set)"
 """The value of what is left to the engine's default."""
+_AUTOMATIC = "auto"
+"""The value of what the engine decides when it starts."""
 
 
 class Fact(StrEnum):
@@ -24,9 +26,8 @@ class Fact(StrEnum):
     VERSION = "vLLM version"
     MODEL = "model"
     """The literal text that the engine is given: NIXL's handshake compares it."""
-    WEIGHTS = "weights"
-    """A digest of the model's files."""
-    DRAFT_WEIGHTS = "weights of the draft"
+    WEIGHTS = "digest of the weights"
+    DRAFT_WEIGHTS = "digest of the draft's weights"
     DTYPE = "dtype"
     KV_DTYPE = "KV cache dtype"
     BLOCK_SIZE = "block size"
@@ -72,7 +73,7 @@ def contradiction(declared: Identity, observed: Facts) -> str:
     return "; ".join(
         f"{name} of {declared.name} is {observed[name]} by its own account, {value} by the configuration"
         for name, value in declared.facts.items()
-        if name in observed and observed[name] != value
+        if name in observed and observed[name] != value and value != _AUTOMATIC
     )
 
 

@@ -61,7 +61,7 @@ class Declarations:
         for fact, digest in now.items():
             if before.get(fact, digest) != digest:
                 self._warn(
-                    f"{fact} of {name} are others than before ({before[fact]}, now {digest}): it exchanges no KV with "
+                    f"{fact} of {name} is another than before ({before[fact]}, now {digest}): it exchanges no KV with "
                     "engines that have loaded the former until they are started again, too"
                 )
 

@@ -40,7 +40,7 @@ def test_the_proxy_is_told_what_is_known_of_each_engine(tmp_path):
     assert told["prefill-0"] == told["decode-0"]
     assert told["decode-0"] == {
         "vLLM version": "0.32.0",
-        "weights": MACHINE.weights[BUNDLED],
+        "digest of the weights": MACHINE.weights[BUNDLED],
         "model": BUNDLED.name,
         "dtype": "bfloat16",
         "longest sequence": "2048",
@@ -56,7 +56,7 @@ def test_the_proxy_is_told_what_is_known_of_each_engine(tmp_path):
 
 def test_nothing_is_claimed_of_what_is_not_known():
     known = facts("engine_command=[docker, run, vllm]", machine=replace(MACHINE, weights={}))["decode-0"]
-    assert not {"vLLM version", "weights", "block size", "prefix hash algorithm"} & known.keys()
+    assert not {"vLLM version", "digest of the weights", "block size", "prefix hash algorithm"} & known.keys()
 
 
 @pytest.mark.parametrize("name", ["demo", "api-throughput", "batch-cost", "interactive", "single-gpu"])

@@ -76,6 +76,7 @@ def test_how_prefixes_are_hashed_matters_only_to_a_connector_that_finds_blocks_b
 def test_an_engine_that_is_not_as_it_was_configured_is_told_with_both_values():
     declared = Identity("decode-0", {"block size": "16", "model": "/a"})
     assert not contradiction(declared, {"block size": "16", "vLLM version": "0.32.0"})
+    assert not contradiction(Identity("decode-0", {"KV cache dtype": "auto"}), {"KV cache dtype": "fp8"})
     assert contradiction(declared, {"block size": "784", "model": "/a"}) == (
         "block size of decode-0 is 784 by its own account, 16 by the configuration"
     )

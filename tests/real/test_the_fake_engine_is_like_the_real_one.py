@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from proxy.agreement import Identity, contradiction
+from proxy.agreement import Fact, Identity, contradiction
 from proxy.config import load
 from proxy.engine import EngineClient
 from proxy.health.identity import identify
@@ -329,4 +329,4 @@ async def test_an_engine_is_what_it_was_declared_to_be(pair: Pair):
     await client.aclose()
     assert contradiction(Identity(declared.name, declared.fingerprint), observed) == ""
     assert {"vLLM version", "model", "KV cache dtype"} <= declared.fingerprint.keys() & observed.keys()
-    assert declared.fingerprint["weights"]
+    assert declared.fingerprint[Fact.WEIGHTS]

@@ -8,6 +8,7 @@ from pathlib import Path
 from launcher.local.declarations import GONE, Declarations
 from launcher.local.run_directory import RunDirectory
 from launcher.weights import digest
+from proxy.agreement import Fact
 from proxy.config import dump, load
 from tests.launcher.builders import model_folder, plan
 from tests.launcher.local.conftest import Launch
@@ -55,9 +56,9 @@ def test_weights_that_were_replaced_under_a_deployment_are_told_when_an_engine_s
 
     restart("prefill-0")
     wait_until(lambda: pair()["standing"] == "refused")
-    assert pair()["reason"] == f"weights differs: prefill-0 has {new}, decode-0 has {old}"
+    assert pair()["reason"] == f"digest of the weights differs: prefill-0 has {new}, decode-0 has {old}"
     assert ask(proxy_port)[0]["x-duet-bypass"] == "no_pair"
-    assert f"weights of prefill-0 are others than before ({old}, now {new})" in running.output
+    assert f"digest of the weights of prefill-0 is another than before ({old}, now {new})" in running.output
 
     restart("decode-0")
     wait_until(lambda: pair()["standing"] != "refused")
@@ -77,7 +78,7 @@ def declarations(
 
 
 def weights(directory: RunDirectory) -> list[str | None]:
-    return [each.fingerprint.get("weights") for each in load(directory.proxy_config).topology.instances]
+    return [each.fingerprint.get(Fact.WEIGHTS) for each in load(directory.proxy_config).topology.instances]
 
 
 async def test_what_engines_load_from_a_hub_is_declared_when_it_is_there(tmp_path: Path):
