@@ -40,7 +40,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
     )
     config = ProxyConfig(
         topology=Topology(
-            tuple(Instance(engine.name, engine.role, engine.url, known[engine.name]) for engine in engines),
+            tuple(Instance(each.name, each.role, each.url, fingerprint=known[each.name]) for each in engines),
             profile.kv_transfer.connector if profile.roles.prefill else None,
         ),
         settings=settings,

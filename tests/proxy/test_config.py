@@ -10,7 +10,8 @@ from proxy.topology import ConnectorKind, Instance, Role, Topology
 
 CONFIG = ProxyConfig(
     Topology(
-        (Instance("prefill-0", Role.PREFILL, "http://127.0.0.1:1", {"block size": "16"}),), ConnectorKind.NIXL_PULL
+        (Instance("prefill-0", Role.PREFILL, "http://127.0.0.1:1", fingerprint={"block size": "16"}),),
+        ConnectorKind.NIXL_PULL,
     ),
     Settings(failure_policy=FailurePolicy.FAIL),
 )
