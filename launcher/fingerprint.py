@@ -52,7 +52,7 @@ _OF_ONE_SIDE = frozenset(
     {
         *("kv_connector", "kv_role", "engine_id", "kv_load_failure_policy", "kv_ip", "kv_port", "kv_rank"),
         *("num_threads", "num_workers", "engine_ttl", "kv_recompute_threshold", "decoder_kv_blocks_ttl"),
-        *("push_registration_timeout", "http_port", "handshake_port", "notify_port", "host_ip"),
+        *("push_registration_timeout", "http_port", "handshake_port", "notify_port", "host_ip", "device_name"),
     }
 )
 """Settings of a connector that need not be the same on both sides."""
