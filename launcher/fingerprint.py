@@ -44,7 +44,9 @@ _VARIABLES = (
     *("VLLM_USE_V2_MODEL_RUNNER", "VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE", "VLLM_CPU_INT4_W4A8"),
     *("VLLM_GPT_OSS_HARMONY_SYSTEM_INSTRUCTIONS", "VLLM_GPT_OSS_SYSTEM_TOOL_MCP_LABELS", "VLLM_SYSTEM_START_DATE"),
 )
-_UNKNOWN_UNLESS_SET = frozenset({Fact.BLOCK_SIZE, Fact.MAX_MODEL_LEN, Fact.HASH_ALGORITHM, Fact.WEIGHTS, Fact.VERSION})
+_UNKNOWN_UNLESS_SET = frozenset(
+    (Fact.VERSION, Fact.WEIGHTS, Fact.DRAFT_WEIGHTS, Fact.BLOCK_SIZE, Fact.MAX_MODEL_LEN, Fact.HASH_ALGORITHM)
+)
 """The engine itself tells these when it runs, or nobody does."""
 _DRAFTS_WITHOUT_KV = frozenset({"ngram", "ngram_gpu", "suffix", "medusa"})
 _OF_A_DRAFT = ("revision", "code_revision", "quantization", "kv_cache_dtype", "parallel_drafting")
@@ -69,13 +71,13 @@ def fingerprints(engines: Sequence[EngineInstance], inventory: Inventory) -> Map
 
 
 def checkpoints(engine: EngineInstance) -> Mapping[Fact, Checkpoint]:
-    """What it loads: the model, and the draft if it has one."""
+    """What it loads: the model, and the draft if that has layers in the KV cache."""
     options = _options(engine.argv)
     found = {}
     if model := options.get("model"):
         found[Fact.WEIGHTS] = Checkpoint(model, options.get("revision"))
     speculation = _speculation(options)
-    if isinstance(draft := speculation.get("model"), str):
+    if _has_kv(speculation) and isinstance(draft := speculation.get("model"), str):
         revision = speculation.get("revision")
         found[Fact.DRAFT_WEIGHTS] = Checkpoint(draft, revision if isinstance(revision, str) else None)
     return found
@@ -130,11 +132,15 @@ def _speculation(options: Mapping[str, str]) -> dict[str, JsonValue]:
     return config
 
 
+def _has_kv(speculation: Mapping[str, JsonValue]) -> bool:
+    return bool(speculation) and speculation.get("method") not in _DRAFTS_WITHOUT_KV
+
+
 def _draft(speculation: Mapping[str, JsonValue]) -> str:
     """Method and draft where the draft has layers in the KV cache. How many tokens it drafts may differ."""
-    method = speculation.get("method") or ("draft_model" if speculation else None)
-    if method is None or method in _DRAFTS_WITHOUT_KV:
+    if not _has_kv(speculation):
         return "without KV layers"
+    method = speculation.get("method", "draft_model")
     details = [f"{key}={_text(speculation[key])}" for key in _OF_A_DRAFT if key in speculation]
     return " ".join([str(method), *([str(speculation["model"])] if "model" in speculation else []), *details])
 

@@ -150,6 +150,20 @@ def test_speculation_without_kv_layers_may_be_on_decode_alone():
     assert findings("speculation.method=ngram", "speculation.num_speculative_tokens=3") == []
 
 
+def test_a_draft_without_kv_layers_is_nobodys_business():
+    settled = plan("demo")
+    config = json.dumps({"method": "medusa", "model": "/draft", "num_speculative_tokens": 2})
+    apart = with_options(settled, "decode-0", "--speculative-config", config)
+    machine = replace(MACHINE, weights={Checkpoint("/draft"): "1"})
+    assert not [*agreement.findings(apart, machine)]
+    assert [*checkpoints(apart.engines[1]).values()] == [BUNDLED]
+
+
+def test_the_weights_of_a_draft_count():
+    settled = plan("demo", *DRAFT, machine=replace(MACHINE, weights={Checkpoint("/draft"): "1"}))
+    assert settled.files[0].content.count('"digest of the draft\'s weights": "1"') == 2
+
+
 def connector(settled, name, **extra):
     """The plan with two connectors in one engine, and other settings of the second."""
     inner = [
