@@ -17,7 +17,7 @@ from rich.console import Console
 from launcher import loader, machine, planner, preflight, show
 from launcher.console import LoadReporter
 from launcher.demo.session import QUESTION, DemoSession
-from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
+from launcher.errors import InstanceDiedError, LauncherError, ProofError, RunDirectoryError
 from launcher.local import detach, drain, logs, pairs, status, stop
 from launcher.local.run_directory import RunDirectory
 from launcher.plan import Plan
@@ -141,12 +141,20 @@ def show_status(
     if of_pairs:
         found = pairs.gather(RunDirectory(run_dir.absolute()))
         show.pairs(found, as_json=output is Output.JSON)
-        raise typer.Exit(
-            NOT_HEALTHY if any(pair.standing in ("failing", "out", "trial", "refused") for pair in found) else 0
-        )
+        raise typer.Exit(0 if found.works else NOT_HEALTHY)
     report = asyncio.run(status.gather(RunDirectory(run_dir.absolute())))
     show.status(report, as_json=output is Output.JSON)
     raise typer.Exit(0 if report.healthy else NOT_HEALTHY)
+
+
+@app.command()
+def prove(run_dir: RunDirectoryOption, output: OutputOption = Output.TEXT) -> None:
+    """Send a canary through every pair of the running deployment; exit code 8 if one does not come through."""
+    found = pairs.prove(RunDirectory(run_dir.absolute()))
+    if not found.pairs:
+        raise RunDirectoryError("there is nothing to prove: the deployment has no prefill and decode instances")
+    show.proofs(found, as_json=output is Output.JSON)
+    raise typer.Exit(0 if found.proven else ProofError.exit_code)
 
 
 @app.command("logs")

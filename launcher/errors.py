@@ -8,7 +8,7 @@ LauncherError
 │   └── StateError        4  its state cannot be read
 ├── InstanceDiedError     5  an engine or the proxy ended by itself
 ├── NotReadyError         6  an instance did not become ready in time
-└── ProofError            8  the demo answered, but not with the KV cache of prefill
+└── ProofError            8  the KV cache does not get from prefill to decode
 
 2 is a wrong command line; 1 is `status` when something is not healthy; 0 is success.
 """
@@ -97,6 +97,6 @@ class NotReadyError(LauncherError):
 
 
 class ProofError(LauncherError):
-    """An answer came, but the evidence of a KV hand-over is missing."""
+    """The evidence of a KV hand-over is missing, or speaks against it."""
 
     exit_code = 8

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from launcher.local.logs import LogLine
-from launcher.local.pairs import PairReport, pairs_json
+from launcher.local.pairs import Matrix
+from launcher.local.pairs import to_json as to_json_of_pairs
 from launcher.local.status import InstanceReport, StatusReport, report_json
 from launcher.plan import EngineInstance, Plan, ProxyInstance, to_json
 from launcher.profile import Profile
@@ -94,17 +95,55 @@ def status(report: StatusReport, *, as_json: bool) -> None:
     _print(table)
 
 
-def pairs(found: tuple[PairReport, ...], *, as_json: bool) -> None:
+def pairs(matrix: Matrix, *, as_json: bool) -> None:
     """How hand-overs between each prefill and each decode instance went."""
     if as_json:
-        typer.echo(pairs_json(found))
+        typer.echo(to_json_of_pairs(matrix))
         return
-    table = _table("PREFILL", "DECODE", "STANDING", "HANDED OVER", "FAILED", "LAST", "REASON")
-    for pair in found:
-        last = "" if pair.last_handed_over is None else f"{_duration(time.time() - pair.last_handed_over)} ago"
-        cells = (pair.prefill, pair.decode, pair.standing, str(pair.handed_over), str(pair.failed), last, pair.reason)
+    table = _table("PREFILL", "DECODE", "STANDING", "PROVEN", "HANDED OVER", "FAILED", "LAST", "REASON")
+    for pair in matrix.pairs:
+        proven = pair.proof.at if pair.proof is not None and pair.proof.verdict == "proven" else None
+        counts = (str(pair.handed_over), str(pair.failed), _ago(pair.last_handed_over))
+        cells = (pair.prefill, pair.decode, pair.standing, _ago(proven), *counts, pair.reason)
         table.add_row(*(Text(cell) for cell in cells))
     _print(table)
+    _blamed(matrix)
+
+
+def proofs(matrix: Matrix, *, as_json: bool) -> None:
+    """What canaries have shown just now."""
+    if as_json:
+        typer.echo(to_json_of_pairs(matrix))
+        return
+    _print(proof_table(matrix))
+    _blamed(matrix)
+
+
+def proof_table(matrix: Matrix) -> Table:
+    """One canary each: verdict, KV tokens, times."""
+    table = _table("PREFILL", "DECODE", "VERDICT", "KV TOKENS", "TOOK", "TRANSFER", "REASON")
+    for pair in matrix.pairs:
+        proof = pair.proof
+        verdict = (pair.standing if proof is None else proof.verdict).replace("_", " ")
+        tokens = str(proof.tokens) if proof is not None and proof.tokens else ""
+        took = f"{proof.seconds * 1000:.0f} ms" if proof is not None and proof.seconds is not None else ""
+        speed = _speed(None if proof is None else proof.bytes_per_second)
+        reason = pair.reason if proof is None else proof.reason
+        table.add_row(*(Text(cell) for cell in (pair.prefill, pair.decode, verdict, tokens, took, speed, reason)))
+    return table
+
+
+def _blamed(matrix: Matrix) -> None:
+    for name, reason in matrix.blamed.items():
+        typer.echo(f"{name}: {reason}")
+
+
+def _speed(bytes_per_second: float | None) -> str:
+    return "" if bytes_per_second is None else f"{bytes_per_second / 1e6:,.0f} MB/s"
+
+
+def _ago(when: float | None) -> str:
+    return "" if when is None else f"{_duration(time.time() - when)} ago"
 
 
 def log_line(line: LogLine, *, as_json: bool) -> None:

@@ -21,16 +21,19 @@ from proxy.api.passthrough import Passthrough, passthrough_routes
 from proxy.config import ProxyConfig
 from proxy.dispatch import Dispatcher
 from proxy.engine import EngineClient
+from proxy.evidence import NoEvidence
+from proxy.exchange import Exchange
 from proxy.exposition import Exposition
 from proxy.follow import ConfigFollower
+from proxy.handover import HandOver
 from proxy.health.monitor import HealthMonitor
 from proxy.keys import Keyring, engine_key
 from proxy.metrics import Metrics
 from proxy.pool import Pool
-from proxy.settings import Policy
+from proxy.proof.canary import Canary
+from proxy.proof.prover import Prover
+from proxy.settings import Policy, Settings
 from proxy.steering import Steering
-
-_PROBE_TIMEOUT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +61,19 @@ def create_apps(
     metrics = Metrics(registry, pool, queues=settings.selection.prefill is Policy.TTFT)
     exposition = Exposition(registry, shared)
     client = EngineClient(engine_key(settings, os.environ))
-    monitor = HealthMonitor(pool, client, interval=settings.probe_interval, timeout=_PROBE_TIMEOUT)
-
+    monitor = HealthMonitor(pool, client, interval=settings.probe_interval, patience=settings.frozen_after)
+    steering = Steering(settings, Random())
+    prover = _prover(settings, pool, client, steering, metrics)
     follower = None if path is None else ConfigFollower(path, config, pool, monitor)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
             await monitor.check()
+            await prover.first()
             async with asyncio.TaskGroup() as tasks:
                 watching = tasks.create_task(monitor.run(), name="health monitor")
-                others = []
+                others = [tasks.create_task(prover.run(), name="canaries")]
                 if follower is not None:
                     others.append(tasks.create_task(follower.run(), name="configuration"))
                 if shared is not None:
@@ -80,9 +85,8 @@ def create_apps(
             await client.aclose()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    steering = Steering(settings, Random())
     dispatcher = Dispatcher(settings, pool, steering, client, metrics)
-    ops = ops_routes(settings, pool, admission, follower, exposition)
+    ops = ops_routes(settings, pool, admission, follower, exposition, prover)
     admin = None
     if settings.admin is not None:
         admin = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
@@ -98,3 +102,12 @@ def create_apps(
     routes = completion_routes(dispatcher, settings, admission, metrics)
     gate = Gate(routes, app, keyring=keyring, hides_keys=hides_keys, admission=admission, metrics=metrics)
     return Apps(gate, admin)
+
+
+def _prover(settings: Settings, pool: Pool, client: EngineClient, steering: Steering, metrics: Metrics) -> Prover:
+    """Its canaries go the way of requests, but are counted apart, and nobody is blamed for them on the way."""
+    apart = Metrics(CollectorRegistry(), pool, queues=False)
+    exchange = Exchange(settings.timeouts, pool, steering, client)
+    handover = HandOver(exchange, pool, steering, apart, NoEvidence)
+    canary = Canary(settings.canary, client, exchange, handover, apart, Random())
+    return Prover(settings.canary, pool, canary, metrics)

@@ -95,8 +95,7 @@ class Dispatcher:
         with_partner = [prefill for prefill in prefills if self._pool.partners(prefill, decodes)]
         chosen = self._steering.choose(with_partner, call.hint)
         if chosen is None:
-            detail = "Between all pairs that serve, hand-overs failed of late or the engines differ (GET /pairs)."
-            raise HandOverFailed(Bypass.NO_PAIR, NoInstance(detail))
+            raise HandOverFailed(Bypass.NO_PAIR, NoInstance(f"No pair works now: {self._pool.complaints()}."))
         return chosen
 
     def _choose_decode(self, call: Call, prefill: Member, tried: set[str], unreachable: str | None) -> Member | None:

@@ -48,3 +48,13 @@ class Evidence:
             return
         if self._member.breaker.fail(now, str(failure), answers=failure.answers, at_once=failure.at_once):
             logger.warning("no requests for now: %s", failure)
+
+
+class NoEvidence(Evidence):
+    """Of a request whose outcome is judged elsewhere."""
+
+    def begun(self) -> None:
+        """Not counted."""
+
+    def settle(self, error: ProxyError | None) -> None:
+        """Not counted."""

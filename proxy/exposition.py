@@ -30,6 +30,7 @@ _MERGE: dict[str, Callable[[Iterable[float]], float]] = {
     "duet_prefill_queue_seconds": sum,
     "duet_instance_healthy": min,
     "duet_instance_draining": min,
+    "duet_pair_usable": min,
 }
 
 

@@ -12,6 +12,7 @@ from proxy.endpoint import Endpoint
 from proxy.errors import EngineFailure, PrefillWithoutKV
 from proxy.pair import Pair
 from proxy.pool import Pool
+from proxy.proof.proof import Proof, Verdict
 from proxy.record import Record
 from proxy.topology import Role
 
@@ -47,6 +48,9 @@ class Metrics:
             "KV caches that decode was asked to take over, by outcome.",
             ("prefill", "decode", "outcome"),
             registry=registry,
+        )
+        self._canaries = Counter(
+            "duet_canaries", "Canaries through a pair, by verdict.", ("prefill", "decode", "verdict"), registry=registry
         )
         self._without_kv = Counter(
             "duet_prefill_without_kv", "Prefill answers without usable KV parameters.", registry=registry
@@ -87,6 +91,10 @@ class Metrics:
         """Count what became of a hand-over."""
         self._handovers.labels(pair.prefill, pair.decode, "ok" if well else "failed").inc()
 
+    def canary(self, pair: Pair, proof: Proof) -> None:
+        """Count what a canary has shown."""
+        self._canaries.labels(pair.prefill, pair.decode, proof.verdict).inc()
+
     def finished(self, record: Record, status: int) -> None:
         """Count a request at its end."""
         path = record.path or "none"
@@ -116,6 +124,24 @@ class _PoolCollector(Collector):
         pairs = GaugeMetricFamily(
             "duet_pair_breaker_open", "1 when failed hand-overs keep requests away.", labels=("prefill", "decode")
         )
+        usable = GaugeMetricFamily(
+            "duet_pair_usable", "1 when requests may go this way, if both serve.", labels=("prefill", "decode")
+        )
+        proven = GaugeMetricFamily(
+            "duet_pair_proven_timestamp_seconds",
+            "When a canary came through last, if the last one did.",
+            labels=("prefill", "decode"),
+        )
+        speed = GaugeMetricFamily(
+            "duet_pair_kv_bytes_per_second",
+            "Of the last canary's KV, where the engines count it; large prompts are faster.",
+            labels=("prefill", "decode"),
+        )
+        silent = GaugeMetricFamily(
+            "duet_pd_silently_off",
+            "1 when an instance answers hand-overs but computes the prompts itself.",
+            labels=("decode",),
+        )
         queue = GaugeMetricFamily(
             "duet_prefill_queue_seconds",
             "Estimated time until a prefill instance has computed all it was given: what the policy ttft steers by.",
@@ -129,6 +155,18 @@ class _PoolCollector(Collector):
             breaker.add_metric((name,), member.breaker.state(now) is State.OPEN)
             if member.instance.role is Role.PREFILL and self._queues:
                 queue.add_metric((name,), member.load.seconds(now))
+        silently_off: dict[str, bool] = {}
         for pair in self._pool.pairs():
-            pairs.add_metric((pair.prefill, pair.decode), pair.breaker.state(now) is State.OPEN)
-        yield from (in_flight, healthy, draining, breaker, pairs, *([queue] if self._queues else []))
+            names, proof = (pair.prefill, pair.decode), pair.proof
+            pairs.add_metric(names, pair.breaker.state(now) is State.OPEN)
+            usable.add_metric(names, pair.admits(now))
+            off = proof is not None and proof.verdict is Verdict.RECOMPUTED
+            silently_off[pair.decode] = silently_off.get(pair.decode, False) or off
+            if proof is not None and proof.verdict is Verdict.PROVEN:
+                proven.add_metric(names, proof.at)
+                if proof.bytes_per_second is not None:
+                    speed.add_metric(names, proof.bytes_per_second)
+        for name, off in silently_off.items():
+            silent.add_metric((name,), off)
+        yield from (in_flight, healthy, draining, breaker, pairs, usable, proven, speed, silent)
+        yield from [queue] if self._queues else []

@@ -1,5 +1,6 @@
 """Live state of the instances: health, failures, requests in flight. The configuration's part stays in the topology."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Collection, Iterator
@@ -9,12 +10,17 @@ from dataclasses import dataclass, field, replace
 from proxy.agreement import Facts, Identity, disagreement
 from proxy.breaker import Breaker
 from proxy.config import ProxyConfig
+from proxy.health.progress import Progress
+from proxy.health.readings import Readings
+from proxy.health.silence import Silence
 from proxy.load import Load
 from proxy.pair import Pair
 from proxy.settings import Breaker as BreakerLimits
+from proxy.settings import Settings
 from proxy.topology import ConnectorKind, Instance, Role
 
 logger = logging.getLogger(__name__)
+_COMPLAINTS = 3
 
 
 @dataclass(slots=True)
@@ -27,8 +33,10 @@ class Member:
     """Written by the health monitor only."""
     reason: str = "not probed yet"
     """Why it is not healthy; empty when it is."""
-    misses: int = 0
-    """Silent probes in a row."""
+    readings: Readings | None = None
+    """Its own counters at the last look."""
+    progress: Progress = field(default_factory=lambda: Progress(Settings().frozen_after))
+    silence: Silence = field(default_factory=Silence)
     draining: bool = False
     """Gets no new requests, by configuration."""
     in_flight: int = 0
@@ -56,6 +64,10 @@ class Pool:
 
     def __init__(self, config: ProxyConfig) -> None:
         self._limits: BreakerLimits = config.settings.breaker
+        self._patience = config.settings.frozen_after
+        self._proves = config.settings.canary.enabled
+        self.attention = asyncio.Event()
+        """Set when something has happened that a canary should look into."""
         self._pairs: dict[tuple[str, str], Pair] = {}
         self._turns = 0
         self.members: tuple[Member, ...] = ()
@@ -66,7 +78,7 @@ class Pool:
         """Take over topology and draining; requests in flight on an instance that is gone are finished."""
         known = {_place(member.instance): member for member in self.members}
         self.members = tuple(
-            known.get(_place(instance)) or Member(instance, Breaker(self._limits))
+            known.get(_place(instance)) or Member(instance, Breaker(self._limits), progress=Progress(self._patience))
             for instance in config.topology.instances
         )
         for member, instance in zip(self.members, config.topology.instances, strict=True):
@@ -97,8 +109,7 @@ class Pool:
     def partners(self, prefill: Member, decodes: list[Member]) -> list[Member]:
         """Those to which this prefill instance may hand KV over."""
         now = time.monotonic()
-        pairs = ((decode, self.pair(prefill, decode)) for decode in decodes)
-        return [decode for decode, pair in pairs if not pair.refused and pair.breaker.admits(now)]
+        return [decode for decode in decodes if self.pair(prefill, decode).admits(now)]
 
     def has_pair(self) -> bool:
         """Whether some prefill instance may hand KV over to some decode instance."""
@@ -110,8 +121,8 @@ class Pool:
         key = (prefill.instance.name, decode.instance.name)
         pair = self._pairs.get(key)
         if pair is None:
-            pair = self._pairs[key] = Pair(*key, self._limits)
-            _judge(pair, prefill, decode)
+            pair = self._pairs[key] = Pair(*key, self._limits, proves=self._proves, wake=self.attention.set)
+            self._judge(pair, prefill, decode)
         return pair
 
     def forgive(self, member: Member) -> None:
@@ -119,6 +130,7 @@ class Pool:
         member.breaker = Breaker(self._limits)
         self._pairs = {key: pair for key, pair in self._pairs.items() if member.instance.name not in key}
         member.observed, member.identified = {}, False
+        self.attention.set()
 
     def identify(self, member: Member, observed: Facts) -> None:
         """Take over what it says of itself; its pairs are judged again."""
@@ -127,7 +139,48 @@ class Pool:
 
     def _compare(self) -> None:
         for prefill, decode in self.couples():
-            _judge(self.pair(prefill, decode), prefill, decode)
+            self._judge(self.pair(prefill, decode), prefill, decode)
+
+    def _judge(self, pair: Pair, prefill: Member, decode: Member) -> None:
+        refused = disagreement(prefill.identity, decode.identity)
+        if refused == pair.refused:
+            return
+        if refused:
+            logger.warning("no KV goes from %s to %s: %s", pair.prefill, pair.decode, refused)
+        pair.refused = refused
+        self.attention.set()
+
+    def suspect(self, member: Member, reason: str) -> None:
+        """Something speaks against all hand-overs from or to it."""
+        now = time.monotonic()
+        for pair in self.pairs_of(member):
+            pair.suspect(now, reason)
+
+    def blamed(self) -> dict[str, str]:
+        """Instances none of whose pairs works, though their partners work with others; and why, by name.
+
+        When nobody works with anybody, nobody can say whose fault it is.
+        """
+        pairs = self._serving()
+        now = time.monotonic()
+        well = {name for pair in pairs if pair.admits(now) for name in (pair.prefill, pair.decode)}
+        found = {}
+        for member in self.members:
+            name = member.instance.name
+            own = [pair for pair in pairs if name in (pair.prefill, pair.decode)]
+            partners = {pair.prefill if name == pair.decode else pair.decode for pair in own}
+            if own and name not in well and partners & well and all(pair.reason for pair in own):
+                found[name] = f"none of its pairs works: {own[0].reason}"
+        return found
+
+    def complaints(self) -> str:
+        """What speaks against the pairs that could serve."""
+        said = [f"{p.prefill} to {p.decode}: {p.reason or 'not proven yet'}" for p in self._serving()]
+        return "; ".join(said[:_COMPLAINTS]) + (f"; and {len(said) - _COMPLAINTS} more" if said[_COMPLAINTS:] else "")
+
+    def _serving(self) -> list[Pair]:
+        """The pairs of which both instances serve."""
+        return [self.pair(*couple) for couple in self.couples() if all(member.usable for member in couple)]
 
     def couples(self) -> list[tuple[Member, Member]]:
         """All prefill instances with all decode instances."""
@@ -137,6 +190,10 @@ class Pool:
     def pairs(self) -> list[Pair]:
         """All pairs of a prefill and a decode instance, and how hand-overs between them went."""
         return [self.pair(prefill, decode) for prefill, decode in self.couples()]
+
+    def pairs_of(self, member: Member) -> list[Pair]:
+        """Those of one instance."""
+        return [self.pair(*couple) for couple in self.couples() if any(each is member for each in couple)]
 
     @contextmanager
     def using(self, member: Member) -> Iterator[None]:
@@ -152,13 +209,6 @@ class Pool:
             member.in_flight -= 1
             if trial:
                 breaker.give_back()
-
-
-def _judge(pair: Pair, prefill: Member, decode: Member) -> None:
-    refused = disagreement(prefill.identity, decode.identity)
-    if refused and refused != pair.refused:
-        logger.warning("no KV goes from %s to %s: %s", pair.prefill, pair.decode, refused)
-    pair.refused = refused
 
 
 def _place(instance: Instance) -> Instance:

@@ -98,6 +98,26 @@ class Admission:
     """Of all request bodies that are held at a time."""
 
 
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """Requests of the proxy's own that prove that KV moves: each costs two prompts and two short answers.
+
+    The prompt has a little more than two blocks of tokens, at least 144, each answer 8 tokens.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    enabled: bool = True
+    """Send them, and give a pair requests only while it is proven."""
+    interval: Seconds = 60.0
+    """Between two canaries through a pair that works."""
+    timeout: Seconds = 30.0
+    """For one of them."""
+    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Nats by which the likeliest token may be ahead of the one that was chosen with prefill's KV; by default 0.1, and
+    1.0 with a KV cache of 8 bits or less."""
+
+
 class Policy(StrEnum):
     """Which of several instances takes a request."""
 
@@ -230,6 +250,10 @@ class Settings:
     admission: Admission = field(default_factory=Admission)
     probe_interval: Seconds = 2.0
     """Between two health probes of an instance."""
+    frozen_after: Seconds = 10.0
+    """An instance is out of rotation when it answers no probe for so long, or has work for so long and none of its own
+    counters moves, nor does it answer a request for one token. Longer than its longest single step."""
+    canary: Canary = field(default_factory=Canary)
     selection: Selection = field(default_factory=Selection)
     pd: ConditionalPD = field(default_factory=ConditionalPD)
     objectives: Objectives = field(default_factory=Objectives)

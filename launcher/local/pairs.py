@@ -1,4 +1,4 @@
-"""Asks a running deployment's proxy how hand-overs between its instances went."""
+"""Asks a running deployment's proxy how hand-overs between its instances went, or to prove them now."""
 
 from dataclasses import dataclass
 
@@ -8,6 +8,28 @@ from pydantic import TypeAdapter, ValidationError
 from launcher.errors import RunDirectoryError
 from launcher.local.run_directory import RunDirectory
 
+_PROVING = 600.0
+"""Seconds; canaries through the pairs of one decode instance run one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofReport:
+    """What the last canary through a pair has shown."""
+
+    verdict: str
+    """``proven``, ``recomputed``, ``wrong_text``, ``failed``, ``undecided`` or ``impossible``."""
+    at: float
+    """Seconds since the epoch."""
+    reason: str
+    tokens: int
+    """Of the prompt, that decode took from prefill."""
+    seconds: float | None
+    """From sending the prompt to prefill until decode's whole answer."""
+    bytes: int | None
+    bytes_per_second: float | None
+    """Of the KV transfer, where the engines count it."""
+    transfer_seconds: float | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class PairReport:
@@ -16,44 +38,75 @@ class PairReport:
     prefill: str
     decode: str
     standing: str
-    """``untried``, ``working``, ``failing``, ``out``, ``trial`` or ``refused``."""
+    """``untried``, ``proven``, ``working``, ``failing``, ``suspect``, ``out``, ``away``,
+    ``trial`` or ``refused``."""
+    gets_requests: bool
     handed_over: int
     failed: int
     last_handed_over: float | None
     """Seconds since the epoch."""
     reason: str
-    """Of the last failure, until a hand-over succeeds; or in what the two differ."""
+    """What speaks against it."""
+    proof: ProofReport | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class Matrix:
+    """All pairs."""
+
     pairs: tuple[PairReport, ...]
+    blamed: dict[str, str]
+    """Instances none of whose pairs works though their partners work with others, and why."""
+
+    @property
+    def works(self) -> bool:
+        """Whether all pairs get requests and nothing speaks against any."""
+        return all(pair.gets_requests and pair.standing != "failing" for pair in self.pairs)
+
+    @property
+    def proven(self) -> bool:
+        """Whether the last canary through every pair came through."""
+        return all(pair.proof is not None and pair.proof.verdict == "proven" for pair in self.pairs)
 
 
-_ANSWER = TypeAdapter(_Answer)
-_PAIRS = TypeAdapter(tuple[PairReport, ...])
+_MATRIX = TypeAdapter(Matrix)
 
 
-def pairs_json(pairs: tuple[PairReport, ...]) -> str:
+def to_json(matrix: Matrix) -> str:
     """As indented JSON."""
-    return _PAIRS.dump_json(pairs, indent=2).decode()
+    return _MATRIX.dump_json(matrix, indent=2).decode()
 
 
-def gather(directory: RunDirectory) -> tuple[PairReport, ...]:
+def gather(directory: RunDirectory) -> Matrix:
     """All pairs; raises :class:`RunDirectoryError` when nothing runs or the proxy does not say."""
+    return _ask(directory, "GET", "/pairs", 5.0)
+
+
+def prove(directory: RunDirectory) -> Matrix:
+    """All pairs, after a canary through each; raises :class:`RunDirectoryError` as :func:`gather` does."""
+    return _ask(directory, "POST", "/pairs/prove", _PROVING)
+
+
+def read(answer: httpx.Response) -> Matrix:
+    """What the proxy has answered; raises :class:`RunDirectoryError` when that are no pairs."""
+    url = answer.request.url
+    if answer.status_code == httpx.codes.UNAUTHORIZED:
+        raise RunDirectoryError(f"{url} needs a client's key: give the proxy an address for operators (proxy.admin)")
+    try:
+        return _MATRIX.validate_json(answer.content)
+    except ValidationError as exc:
+        raise RunDirectoryError(f"{url} answered {answer.status_code}, not the pairs") from exc
+
+
+def _ask(directory: RunDirectory, method: str, path: str, patience: float) -> Matrix:
     deployment = directory.read_state() if directory.holder() is not None else None
     proxy = next((each for each in deployment.instances if each.role == "proxy"), None) if deployment else None
     if proxy is None:
         raise RunDirectoryError(f"nothing runs in {directory.path}")
-    url = f"{proxy.url}/pairs"
+    url = f"{proxy.url}{path}"
     try:
         # The certificate is for the name that clients use; what is asked here is on this machine.
-        answer = httpx.get(url, trust_env=False, verify=False, timeout=5.0)
+        answer = httpx.request(method, url, trust_env=False, verify=False, timeout=patience)
     except httpx.HTTPError as exc:
         raise RunDirectoryError(f"the proxy does not answer at {url}: {exc}") from exc
-    if answer.status_code == httpx.codes.UNAUTHORIZED:
-        raise RunDirectoryError(f"{url} needs a client's key: give the proxy an address for operators (proxy.admin)")
-    try:
-        return _ANSWER.validate_json(answer.content).pairs
-    except ValidationError as exc:
-        raise RunDirectoryError(f"{url} answered {answer.status_code}, not the pairs") from exc
+    return read(answer)

@@ -1,6 +1,8 @@
 """``GET /health``, ``/ready``, ``/pairs`` and ``/metrics``: for those who operate the proxy."""
 
 import time
+from collections.abc import Mapping
+from dataclasses import asdict
 
 from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -12,7 +14,10 @@ from proxy.admission import Admission
 from proxy.api.gate import client_of
 from proxy.exposition import Exposition
 from proxy.follow import ConfigFollower
-from proxy.pool import Pool
+from proxy.pair import Standing
+from proxy.pool import Member, Pool
+from proxy.proof.proof import Proof
+from proxy.proof.prover import Prover
 from proxy.settings import FailurePolicy, Settings
 from proxy.topology import Role
 
@@ -23,6 +28,7 @@ def ops_routes(
     admission: Admission,
     follower: ConfigFollower | None,
     exposition: Exposition,
+    prover: Prover,
 ) -> APIRouter:
     """The routes over the live state."""
     router = APIRouter()
@@ -41,7 +47,11 @@ def ops_routes(
 
     @router.get("/pairs", response_model=None)
     async def pairs() -> Response:
-        return JSONResponse({"pairs": standings(pool)})
+        return JSONResponse(matrix(pool))
+
+    @router.post("/pairs/prove", response_model=None)
+    async def prove() -> Response:
+        return JSONResponse(matrix(pool, await prover.prove_all()))
 
     @router.get("/metrics", response_model=None)
     async def metrics() -> Response:
@@ -58,6 +68,7 @@ def public_ops_routes() -> APIRouter:
     # Else they would be passed on: the engines' metrics are not for clients.
     @router.get("/ready", response_model=None)
     @router.get("/pairs", response_model=None)
+    @router.post("/pairs/prove", response_model=None)
     @router.get("/metrics", response_model=None)
     async def elsewhere() -> Response:
         raise HTTPException(404)
@@ -69,21 +80,38 @@ async def _health() -> Response:
     return Response()
 
 
-def standings(pool: Pool) -> list[dict[str, object]]:
-    """How hand-overs between each prefill and each decode instance went since both run."""
+def matrix(pool: Pool, fresh: Mapping[tuple[str, str], Proof | None] | None = None) -> dict[str, object]:
+    """How hand-overs between each prefill and each decode instance went since both run, and who is to blame.
+
+    With ``fresh``, proofs are those, and not the last ones that decided something.
+    """
     now = time.monotonic()
-    return [
-        {
-            "prefill": pair.prefill,
-            "decode": pair.decode,
-            "standing": pair.standing(now),
-            "handed_over": pair.handed_over,
-            "failed": pair.failed,
-            "last_handed_over": pair.last_handed_over,
-            "reason": pair.refused or pair.breaker.reason,
-        }
-        for pair in pool.pairs()
-    ]
+    rows = [_row(pool, couple, now) for couple in pool.couples()]
+    if fresh is not None:
+        for row, pair in zip(rows, pool.pairs(), strict=True):
+            proof = fresh.get((pair.prefill, pair.decode))
+            row["proof"] = None if proof is None else _proof(proof)
+    return {"pairs": rows, "blamed": pool.blamed()}
+
+
+def _row(pool: Pool, couple: tuple[Member, Member], now: float) -> dict[str, object]:
+    pair = pool.pair(*couple)
+    away = [f"{each.instance.name}: {each.reason or 'draining'}" for each in couple if not each.usable]
+    return {
+        "prefill": pair.prefill,
+        "decode": pair.decode,
+        "standing": Standing.AWAY if away else pair.standing(now),
+        "gets_requests": not away and pair.admits(now),
+        "handed_over": pair.handed_over,
+        "failed": pair.failed,
+        "last_handed_over": pair.last_handed_over,
+        "reason": "; ".join(away) or pair.reason,
+        "proof": None if pair.proof is None else _proof(pair.proof),
+    }
+
+
+def _proof(proof: Proof) -> dict[str, object]:
+    return {**asdict(proof), "bytes_per_second": proof.bytes_per_second}
 
 
 def readiness(settings: Settings, pool: Pool, *, draining: bool) -> dict[str, object]:
@@ -92,6 +120,7 @@ def readiness(settings: Settings, pool: Pool, *, draining: bool) -> dict[str, ob
     with_pd = pool.connector is not None
     pd = with_pd and pool.has_pair()
     may_fall_back = not with_pd or settings.failure_policy is FailurePolicy.AGGREGATE
+    blamed = pool.blamed()
     aggregated = may_fall_back and bool(pool.candidates(Role.AGGREGATED, Role.DECODE))
     return {
         "ready": (pd or aggregated) and not draining,
@@ -106,7 +135,7 @@ def readiness(settings: Settings, pool: Pool, *, draining: bool) -> dict[str, ob
                 "draining": member.draining,
                 "breaker": member.breaker.state(now),
                 "in_flight": member.in_flight,
-                "reason": member.reason or member.breaker.reason,
+                "reason": member.reason or member.breaker.reason or blamed.get(member.instance.name, ""),
             }
             for member in pool.members
         ],

@@ -33,9 +33,9 @@ async def identify(client: EngineClient, instance: Instance, timeout: float) -> 
     Raises :class:`proxy.errors.EngineFailure` or :class:`TimeoutError` when it cannot be asked now.
     """
     async with asyncio.timeout(timeout):
-        version = await _ask(client, instance, "/version")
-        models = await _ask(client, instance, "/v1/models")
-        metrics = await _ask(client, instance, "/metrics")
+        version, models, metrics = await asyncio.gather(
+            *(_ask(client, instance, path) for path in ("/version", "/v1/models", "/metrics"))
+        )
     return dict([*_version(version), *_models(models), *_cache(metrics.decode(errors="replace"))])
 
 

@@ -1,55 +1,85 @@
-"""The only writer of health: probes all instances, for ever."""
+"""The only writer of health: watches all instances, for ever, each at its own pace."""
 
 import asyncio
 import logging
+import time
 
 from proxy.agreement import Identity, contradiction
 from proxy.engine import EngineClient
 from proxy.errors import EngineFailure
 from proxy.health.identity import identify
-from proxy.health.probe import Finding, probe
+from proxy.health.probe import Finding, ask_for_a_token, metrics_of, probe
+from proxy.health.readings import Readings, symptom
 from proxy.pool import Member, Pool
+from proxy.topology import Role
 
 logger = logging.getLogger(__name__)
 
-MISSES = 3
-"""Silent probes in a row that make an instance unhealthy."""
+_FIRST_PATIENCE = 2.0
+"""Seconds, for an instance that has not answered yet: nothing is lost when it is asked again."""
 
 
 class HealthMonitor:
-    """Watches a pool; ``interval`` and ``timeout`` are seconds."""
+    """Watches a pool. ``interval``: seconds between two looks; ``patience``: seconds of silence that mean frozen."""
 
-    def __init__(self, pool: Pool, client: EngineClient, *, interval: float, timeout: float) -> None:
+    def __init__(self, pool: Pool, client: EngineClient, *, interval: float, patience: float) -> None:
         self._pool = pool
         self._client = client
         self._interval = interval
-        self._timeout = timeout
+        self._patience = patience
+        self._looking: set[str] = set()
+        self._asking: set[str] = set()
 
     async def run(self) -> None:
-        """Probe in every interval until cancelled."""
-        while True:
-            await asyncio.sleep(self._interval)
-            try:
-                await self.check()
-            except Exception:  # if this task died, health would stay as it is for ever
-                logger.exception("probing failed; trying again in %s s", self._interval)
+        """Look in every interval until cancelled; an instance that is slow to answer holds nobody up."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await asyncio.sleep(self._interval)
+                for member in self._pool.members:  # as they are now: the topology may change
+                    name = member.instance.name
+                    if name not in self._looking:
+                        tasks.create_task(self._guarded(member, tasks), name=f"probe {name}")
 
     async def check(self) -> None:
-        """Probe every instance once."""
-        async with asyncio.TaskGroup() as tasks:
-            for member in self._pool.members:  # as they are now: the topology may change
-                tasks.create_task(self._check(member), name=f"probe {member.instance.name}")
+        """Look at every instance once, but do not wait for those that do not answer."""
+        looks = [asyncio.create_task(self._look(member)) for member in self._pool.members]
+        if looks:
+            _, late = await asyncio.wait(looks, timeout=_FIRST_PATIENCE)
+            for look in late:
+                look.cancel()
+            await asyncio.gather(*looks, return_exceptions=True)
 
-    async def _check(self, member: Member) -> None:
-        instance = member.instance
-        finding = await probe(self._client, instance, self._timeout)
-        member.misses = member.misses + 1 if finding is Finding.SILENT else 0
-        healthy = is_healthy(finding, member.misses, was=member.healthy)
+    async def _guarded(self, member: Member, tasks: asyncio.TaskGroup) -> None:
+        name = member.instance.name
+        self._looking.add(name)
+        try:
+            await self._look(member)
+            if name not in self._asking and member.progress.wants_asking(time.monotonic()):
+                tasks.create_task(self._ask(member), name=f"ask {name}")
+        except Exception:  # if this task died, health would stay as it is for ever
+            logger.exception("probing %s failed; trying again in %s s", name, self._interval)
+        finally:
+            self._looking.discard(name)
+
+    async def _look(self, member: Member) -> None:
+        patience = self._patience if member.healthy else _FIRST_PATIENCE
+        finding = await probe(self._client, member.instance, patience)
+        if finding is Finding.WELL:
+            text = await metrics_of(self._client, member.instance, patience)
+            readings = None if text is None else Readings.of(text)
+            if readings is not None:
+                self._learn(member, readings)
+        if finding is Finding.WELL and member.progress.frozen:
+            finding = Finding.FROZEN
+        await self._conclude(member, finding)
+
+    async def _conclude(self, member: Member, finding: Finding) -> None:
+        name, healthy = member.instance.name, finding is Finding.WELL
         if healthy and not member.healthy:
-            logger.info("%s is healthy", instance.name)
+            logger.info("%s is healthy", name)
             self._pool.forgive(member)
         elif member.healthy and not healthy:
-            logger.warning("%s is not healthy: %s", instance.name, finding)
+            logger.warning("%s is not healthy: %s", name, finding)
         if healthy and not member.identified:
             await self._identify(member)
         if finding is Finding.REFUSED:
@@ -61,7 +91,7 @@ class HealthMonitor:
         """Ask it what it is before it gets requests; if it is too busy to say, again at the next probe."""
         instance = member.instance
         try:
-            observed = await identify(self._client, instance, self._timeout)
+            observed = await identify(self._client, instance, _FIRST_PATIENCE)
         except (EngineFailure, TimeoutError):
             logger.info("%s does not say what it is; asking again at the next probe", instance.name)
             return
@@ -69,9 +99,42 @@ class HealthMonitor:
             logger.warning("%s", wrong)
         self._pool.identify(member, observed)
 
+    def _learn(self, member: Member, now: Readings) -> None:
+        """From an engine's own counters: whether it is another process, moves on, hands over well."""
+        before, member.readings = member.readings, now
+        pending = member.in_flight > 0 or now.pending > 0
+        member.progress.see(time.monotonic(), (now.started, *now.movement), pending=pending)
+        name = member.instance.name
+        if before is not None and before.started != now.started:
+            logger.warning("%s was started anew", name)
+            member.load.forget()
+            self._pool.forgive(member)
+        elif before is not None and (reason := symptom(before, now)):
+            self._suspect(member, reason)
+        if member.instance.role is Role.DECODE:
+            handed_over = sum(pair.handed_over for pair in self._pool.pairs_of(member))
+            if member.silence.see(now.received, handed_over):
+                self._suspect(member, "it answers hand-overs, but by its own counter takes no KV: PD is silently off")
 
-def is_healthy(finding: Finding, misses: int, *, was: bool) -> bool:
-    """Decision: slow is not dead until it was slow ``MISSES`` times in a row; refused is dead at once."""
-    if finding is Finding.SILENT:
-        return was and misses < MISSES
-    return finding is Finding.WELL
+    def _suspect(self, member: Member, reason: str) -> None:
+        reason = f"{member.instance.name}: {reason}"
+        logger.warning("%s", reason)
+        self._pool.suspect(member, reason)
+
+    async def _ask(self, member: Member) -> None:
+        """Ask an engine that does not move for one token, for as long as it takes."""
+        name = member.instance.name
+        self._asking.add(name)
+        member.progress.asked(time.monotonic())
+        try:
+            await ask_for_a_token(self._client, member.instance)
+        except EngineFailure as failure:
+            logger.warning("asked for a token, %s", failure)
+            await asyncio.sleep(self._interval)
+            member.progress.asked_in_vain()
+        except Exception:
+            logger.exception("asking %s for a token failed", name)
+        else:
+            member.progress.alive(time.monotonic())
+        finally:
+            self._asking.discard(name)

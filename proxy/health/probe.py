@@ -1,35 +1,83 @@
 """Asks one instance how it is."""
 
 import asyncio
+import json
 from enum import StrEnum
 
+from proxy.answer import json_object
 from proxy.engine import EngineClient
-from proxy.errors import EngineFailure, EngineUnreachable
+from proxy.errors import EngineCut, EngineFailure, EngineUnreachable
 from proxy.settings import Leg
 from proxy.topology import Instance
 
+_FOREVER = Leg(first_byte=86400.0, idle=86400.0)
+
 
 class Finding(StrEnum):
-    """What a probe saw."""
+    """What was seen of an instance."""
 
     WELL = "well"
     SILENT = "no answer in time"
-    """Busy engines are slow at times, so one such probe proves nothing."""
     REFUSED = "connection refused"
     SICK = "its health check fails"
+    FROZEN = "it has work and does not get on with it"
 
 
-async def probe(client: EngineClient, instance: Instance, timeout: float) -> Finding:
-    """Ask ``/health``, for at most ``timeout`` seconds."""
+async def probe(client: EngineClient, instance: Instance, patience: float) -> Finding:
+    """Ask ``/health``, for at most so many seconds: busy engines are slow at times."""
     try:
-        async with asyncio.timeout(timeout):
-            answer = await client.open(instance, "GET", "/health", [], None, Leg())
-            try:
-                await answer.read()
-            finally:
-                await answer.aclose()
+        status, _ = await _get(client, instance, "/health", patience)
     except EngineUnreachable:
         return Finding.REFUSED
     except (EngineFailure, TimeoutError):
         return Finding.SILENT
-    return Finding.WELL if answer.status == 200 else Finding.SICK
+    return Finding.WELL if status == 200 else Finding.SICK
+
+
+async def metrics_of(client: EngineClient, instance: Instance, patience: float) -> str | None:
+    """The text of ``/metrics``; ``None`` when there is none."""
+    try:
+        status, body = await _get(client, instance, "/metrics", patience)
+    except (EngineFailure, TimeoutError):
+        return None
+    return body.decode(errors="replace") if status == 200 else None
+
+
+async def model_of(client: EngineClient, instance: Instance, patience: float) -> tuple[str, int]:
+    """The name of the model that it serves, and the most tokens that it takes.
+
+    Raises :class:`EngineFailure` or :class:`TimeoutError`.
+    """
+    status, body = await _get(client, instance, "/v1/models", patience)
+    try:
+        entries = json_object(body)["data"]
+        entry = next(each for each in entries if each.get("parent") is None)  # type: ignore[attr-defined]
+        return str(entry["id"]), int(entry["max_model_len"])
+    except (KeyError, TypeError, StopIteration, AttributeError) as exc:
+        raise EngineCut(instance.name, f"answered GET /v1/models with status {status} and no model") from exc
+
+
+async def ask_for_a_token(client: EngineClient, instance: Instance) -> None:
+    """A completion of one token, whichever; raises :class:`EngineFailure`, also for a refusal, which proves nothing."""
+    try:
+        model, _ = await model_of(client, instance, _FOREVER.first_byte)
+    except TimeoutError as exc:
+        raise EngineCut(instance.name, "did not name its model") from exc
+    body = json.dumps({"model": model, "prompt": "a", "max_tokens": 1}).encode()
+    headers = [(b"content-type", b"application/json")]
+    answer = await client.open(instance, "POST", "/v1/completions", headers, body, _FOREVER)
+    try:
+        await answer.read()
+    finally:
+        await answer.aclose()
+    if answer.status != 200:
+        raise EngineCut(instance.name, f"answered a request for one token with status {answer.status}")
+
+
+async def _get(client: EngineClient, instance: Instance, path: str, patience: float) -> tuple[int, bytes]:
+    async with asyncio.timeout(patience):
+        answer = await client.open(instance, "GET", path, [], None, Leg())
+        try:
+            return answer.status, await answer.read()
+        finally:
+            await answer.aclose()

@@ -2,7 +2,9 @@
 
 import json
 import zlib
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from uuid import uuid4
 
 MAX_MODEL_LEN = 2048
@@ -153,22 +155,49 @@ CACHE_CONFIG = {
 """The labels of ``vllm:cache_config_info`` on a CPU."""
 
 
-def metrics(model: str, by_source: dict[str, int], running: int, cache_config: dict[str, str]) -> str:
-    """``/metrics``, the part that matters for prefill and decode. ``cache_config`` replaces labels."""
+def metrics(
+    model: str,
+    by_source: dict[str, int],
+    running: int,
+    *,
+    started: float,
+    generated: int,
+    cache_config: Mapping[str, str] = MappingProxyType({}),
+    transfers: tuple[int, float] = (0, 0.0),
+    counts: Mapping[str, int] = MappingProxyType({}),
+) -> str:
+    """``/metrics``, the part that matters for prefill and decode.
+
+    ``transfers``: bytes and seconds of all. ``cache_config`` replaces labels.
+    """
     label = f'engine="0",model_name="{model}"'
-    lines = [
-        "# TYPE vllm:num_requests_running gauge",
-        f"vllm:num_requests_running{{{label}}} {float(running)}",
-        "# TYPE vllm:num_requests_waiting gauge",
-        f"vllm:num_requests_waiting{{{label}}} 0.0",
-        "# TYPE vllm:prompt_tokens_total counter",
-        f"vllm:prompt_tokens_total{{{label}}} {float(sum(by_source.values()))}",
-        "# TYPE vllm:prompt_tokens_by_source_total counter",
-    ]
-    lines += [
-        f'vllm:prompt_tokens_by_source_total{{{label},source="{source}"}} {float(by_source[source])}'
-        for source in SOURCES
-    ]
-    labels = ",".join(f'{name}="{value}"' for name, value in (CACHE_CONFIG | cache_config).items())
-    lines += ["# TYPE vllm:cache_config_info gauge", f"vllm:cache_config_info{{{labels}}} 1.0"]
+    cache = ",".join(f'{name}="{value}"' for name, value in {**CACHE_CONFIG, **cache_config}.items())
+    gauges = {
+        "process_start_time_seconds": started,
+        f"vllm:num_requests_running{{{label}}}": running,
+        f"vllm:num_requests_waiting{{{label}}}": 0,
+        f"vllm:kv_cache_usage_perc{{{label}}}": 0,
+        f"vllm:cache_config_info{{{cache}}}": 1,
+    }
+    counters = {
+        f"vllm:prompt_tokens_total{{{label}}}": sum(by_source.values()),
+        f"vllm:generation_tokens_total{{{label}}}": generated,
+        f"vllm:num_preemptions_total{{{label}}}": 0,
+        f"vllm:nixl_num_failed_transfers_total{{{label}}}": 0,
+        f"vllm:nixl_num_kv_expired_reqs_total{{{label}}}": 0,
+        f"vllm:nixl_num_notifications_after_expiry_total{{{label}}}": 0,
+    }
+    counters |= {f"vllm:{name}_total{{{label}}}": count for name, count in counts.items()}
+    counters |= {
+        f'vllm:prompt_tokens_by_source_total{{{label},source="{source}"}}': by_source[source] for source in SOURCES
+    }
+    lines: list[str] = []
+    for kind, samples in (("gauge", gauges), ("counter", counters)):
+        for name, value in samples.items():
+            family = f"# TYPE {name.partition('{')[0]} {kind}"
+            lines += [family] if family not in lines else []
+            lines.append(f"{name} {float(value)}")
+    moved_bytes, moved_seconds = transfers
+    for name, total in (("nixl_bytes_transferred", moved_bytes), ("nixl_xfer_time_seconds", moved_seconds)):
+        lines += [f"# TYPE vllm:{name} histogram", f"vllm:{name}_sum{{{label}}} {float(total)}"]
     return "\n".join(lines) + "\n"

@@ -6,6 +6,7 @@ As a program: ``python -m tests.fakes.engine --port N --role decode`` (see :mod:
 
 import asyncio
 import json
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -105,6 +106,21 @@ class FakeEngine:
         """Labels of ``vllm:cache_config_info`` that are not as usual, e.g. ``block_size``."""
         self.kv_fails = False
         """No KV cache that is handed over to this instance arrives."""
+        self.kv_fails_from: set[str] = set()
+        """Nor from the engines with these ids."""
+        self.recomputes = False
+        """It answers well, but computes prompts itself whose KV it is given."""
+        self.wrong_kv = False
+        """It answers otherwise with KV that it is given."""
+        self.thawed = asyncio.Event()
+        """While it is not set, nothing is computed; all else is answered."""
+        self.thawed.set()
+        self.started = time.time()
+        self.generated = 0
+        self.kv_dtype = "auto"
+        self.block_size = 16
+        self.counts: dict[str, int] = {}
+        """Further counters, e.g. ``nixl_num_failed_transfers``."""
         self._side_channel_port = side_channel_port
         self._pace = pace
         self._changed = asyncio.Condition()
@@ -122,6 +138,7 @@ class FakeEngine:
 
     async def start(self) -> None:
         """Listen, on the same port as before when it was stopped."""
+        self.started = time.time()
         await self._wire.start()
 
     async def stop(self) -> None:
@@ -159,7 +176,23 @@ class FakeEngine:
             case "GET", "/version":
                 await reply.whole(200, json.dumps({"version": self.version}, separators=(",", ":")).encode())
             case "GET", "/metrics":
-                text = answers.metrics(self.model, self.by_source, self.running, self.cache_config)
+                text = answers.metrics(
+                    self.model,
+                    self.by_source,
+                    self.running if self.thawed.is_set() else 0,
+                    started=self.started,
+                    generated=self.generated,
+                    cache_config={
+                        "block_size": str(self.block_size),
+                        "cache_dtype": self.kv_dtype,
+                        **self.cache_config,
+                    },
+                    transfers=(
+                        self.by_source["external_kv_transfer"] * 4096,
+                        self.by_source["external_kv_transfer"] / 1e6,
+                    ),
+                    counts=self.counts,
+                )
                 await reply.whole(200, text.encode(), {"content-type": _PLAIN})
             case "POST", path if path.partition("?")[0] in _GENERATING:
                 await self._counted(seen, reply)
@@ -190,6 +223,7 @@ class FakeEngine:
         async with self._changed:
             self._changed.notify_all()
         try:
+            await self.thawed.wait()
             await self._complete(seen, reply, fault)
         finally:
             self.running -= 1
@@ -208,10 +242,13 @@ class FakeEngine:
         except Refused as refused:
             await reply.whole(refused.status, refused.body)
             return
-        remote = (body.get("kv_transfer_params") or {}).get("do_remote_prefill")
-        ending = Ending("error") if self.kv_fails and remote else fault.ending
+        given = body.get("kv_transfer_params") or {}
+        remote = given.get("do_remote_prefill")
+        fails = remote and (self.kv_fails or given.get("remote_engine_id") in self.kv_fails_from)
         completion = completion_of(body, kind)
-        choices = completions.choices_of(completion, kind is not Kind.TEXT, ending)
+        prompt = {**completion, "prompt": "something else"} if remote and self.wrong_kv else completion
+        choices = completions.choices_of(prompt, kind is not Kind.TEXT, Ending("error") if fails else fault.ending)
+        self.generated += sum(len(choice.tokens) for choice in choices)
         answer = answers.answer_id(kind, seen.header("x-request-id"))
         kv = self._transfer(completion, kind, answer, fault, choices)
         if body.get("stream"):
@@ -255,7 +292,7 @@ class FakeEngine:
             if any(given.get(key) is None for key in _KV_NEEDED):
                 self.died.set()
                 raise Cut
-            self.by_source["external_kv_transfer"] += count
+            self.by_source["local_compute" if self.recomputes else "external_kv_transfer"] += count
             return None
         self.by_source["local_compute"] += count
         first = choices[0]

@@ -18,7 +18,7 @@ from proxy.app import create_apps
 from proxy.cli import listen
 from proxy.config import ProxyConfig, dump
 from proxy.server import options
-from proxy.settings import FailurePolicy, Settings, Timeouts
+from proxy.settings import Canary, FailurePolicy, Settings, Timeouts
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 from tests.fakes.engine import FakeEngine
 
@@ -61,6 +61,15 @@ class Duet:
         """What ``/ready`` says."""
         return (await self.client.get("/ready")).json()
 
+    async def pairs(self) -> dict[tuple[str, str], dict]:
+        """What ``/pairs`` says, by prefill and decode."""
+        rows = (await self.client.get("/pairs")).json()["pairs"]
+        return {(row["prefill"], row["decode"]): row for row in rows}
+
+    async def standing(self, prefill: str = "prefill-0", decode: str = "decode-0") -> str:
+        """Of one pair."""
+        return (await self.pairs())[prefill, decode]["standing"]
+
     async def idle(self) -> None:
         """Wait until no request is in flight."""
         await eventually(lambda: self.metric("duet_in_flight"), 0)
@@ -96,8 +105,11 @@ class StartDuet(Protocol):
         timeouts: Timeouts | None = None,
         probe_interval: float = 60.0,
         settings: Settings | None = None,
+        canary: Canary | None = None,
         follow: bool = False,
-    ) -> Duet: ...
+    ) -> Duet:
+        """No canaries unless they are asked for: most tests count requests."""
+        ...
 
 
 @pytest.fixture
@@ -112,6 +124,7 @@ async def start(tmp_path: Path) -> AsyncIterator[StartDuet]:
             timeouts: Timeouts | None = None,
             probe_interval: float = 60.0,
             settings: Settings | None = None,
+            canary: Canary | None = None,
             follow: bool = False,
         ) -> Duet:
             chosen = [FakeEngine("prefill"), FakeEngine("decode")] if engines is None else engines
@@ -124,6 +137,7 @@ async def start(tmp_path: Path) -> AsyncIterator[StartDuet]:
                     failure_policy=policy,
                     timeouts=timeouts or Timeouts(),
                     probe_interval=probe_interval,
+                    canary=canary or Canary(enabled=False),
                 ),
             )
             file = tmp_path / "proxy.json" if follow else None

@@ -34,7 +34,7 @@ async def three(tmp_path):
         file = tmp_path / "proxy.json"
         file.write_text(dump(config))
         pool, client = Pool(config), EngineClient()
-        monitor = HealthMonitor(pool, client, interval=60, timeout=2)
+        monitor = HealthMonitor(pool, client, interval=60, patience=2)
         await monitor.check()
         yield config, file, pool, ConfigFollower(file, config, pool, monitor)
         await client.aclose()

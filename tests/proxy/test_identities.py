@@ -10,7 +10,7 @@ from proxy.config import ProxyConfig
 from proxy.engine import EngineClient
 from proxy.errors import EngineFailure
 from proxy.health.identity import identify
-from proxy.settings import FailurePolicy
+from proxy.settings import Canary, FailurePolicy
 from proxy.topology import Instance, Role
 from tests.fakes.engine import FakeEngine
 from tests.fakes.wire import Cut
@@ -113,12 +113,12 @@ async def test_engines_that_differ_are_not_paired_and_the_reason_is_shown(start,
     ]
 
 
-async def test_without_a_fallback_a_request_is_refused_and_told_where_to_look(start):
+async def test_without_a_fallback_a_request_is_refused_with_the_reason(start):
     engines = [engine("prefill", root="/models/a"), engine("decode", root="org/a")]
     duet = await start(engines=engines, policy=FailurePolicy.FAIL)
     answer = await duet.client.post("/v1/completions", json=TEXT)
     assert answer.status_code == 503
-    assert "GET /pairs" in answer.json()["error"]["message"]
+    assert "model differs: prefill-0 has /models/a, decode-0 has org/a" in answer.json()["error"]["message"]
     assert (await duet.client.get("/ready")).status_code == 503
 
 
@@ -172,6 +172,21 @@ async def test_weights_that_differ_by_the_configuration_are_refused_until_it_say
     assert (answer.headers["x-duet-path"], (await duet.ready())["instances"][0]["healthy"]) == ("pd", True)
 
 
+async def test_no_canary_goes_between_engines_that_differ_and_one_goes_when_they_agree(start):
+    duet = await start(follow=True, canary=Canary(interval=3600), engines=[engine("prefill"), engine("decode", "0.33")])
+    proven = await duet.client.post("/pairs/prove")
+    (pair,) = proven.json()["pairs"]
+    assert (pair["standing"], pair["gets_requests"], pair["proof"]) == ("refused", False, None)
+    assert duet.prefill.seen == duet.decode.seen == []
+
+    await duet.decode.stop()
+    duet.decode.version = "0.32.0"
+    await duet.decode.start()
+    await duet.reconfigure(declared(decode_0={"anything": "else"}))
+    await eventually(duet.standing, "proven")
+    assert (await duet.client.post("/v1/completions", json=TEXT)).headers["x-duet-path"] == "pd"
+
+
 async def test_what_an_engine_says_counts_more_than_its_configuration(start, caplog):
     duet = await start(follow=True, probe_interval=0.02)
     await duet.reconfigure(declared(prefill_0={"weights": "a"}, decode_0={"weights": "b", "block size": "999"}))
@@ -186,7 +201,7 @@ async def test_what_an_engine_says_counts_more_than_its_configuration(start, cap
     await duet.decode.start()
     await eventually(healthy, True)
     assert await pairs(duet) == refused
-    assert "block size of decode-0 is 128 by its own account, 999 by the configuration" in caplog.text
+    assert "block size of decode-0 is 16 by its own account, 999 by the configuration" in caplog.text
 
 
 async def test_an_engine_that_is_too_busy_to_say_what_it_is_serves_and_is_asked_again(start, caplog):

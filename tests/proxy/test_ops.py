@@ -4,27 +4,12 @@ import logging
 
 import pytest
 
-from proxy.health.monitor import MISSES, is_healthy
-from proxy.health.probe import Finding
 from proxy.settings import FailurePolicy
 from tests.fakes import answers
 from tests.fakes.engine import FakeEngine, Fault
 from tests.proxy.conftest import eventually
 
 TEXT = {"model": "fake", "prompt": "a secret prompt", "max_tokens": 5}
-
-
-@pytest.mark.parametrize("was", [True, False])
-def test_a_refused_or_sick_instance_is_down_at_once_and_a_well_one_up(was):
-    assert is_healthy(Finding.WELL, 0, was=was)
-    assert not is_healthy(Finding.REFUSED, 0, was=was)
-    assert not is_healthy(Finding.SICK, 0, was=was)
-
-
-def test_a_slow_instance_is_down_only_when_it_stays_slow():
-    assert is_healthy(Finding.SILENT, MISSES - 1, was=True)
-    assert not is_healthy(Finding.SILENT, MISSES, was=True)
-    assert not is_healthy(Finding.SILENT, 1, was=False)
 
 
 async def test_ready_names_the_modes_and_every_instance(duet):

@@ -32,7 +32,7 @@ def test_engines_that_turn_out_to_differ_serve_without_each_other(launch: Launch
     shown = command("status", "--pairs")
     assert shown.returncode == 1
     assert "refused" in shown.stdout
-    assert "block size differs: prefill-0 has 96, decode-0 has 128" in shown.stdout
+    assert "block size differs: prefill-0 has 96, decode-0 has 16" in shown.stdout
 
 
 def test_weights_that_were_replaced_under_a_deployment_are_told_when_an_engine_starts_again(
