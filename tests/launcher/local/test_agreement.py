@@ -52,7 +52,7 @@ def test_weights_that_were_replaced_under_a_deployment_are_told_when_an_engine_s
         running.wait(lambda: running.instance(name)["state"] == "ready")
 
     def pair() -> dict:
-        return json.loads(command("status", "--pairs", "--output", "json").stdout)[0]
+        return json.loads(command("status", "--pairs", "--output", "json").stdout)["pairs"][0]
 
     restart("prefill-0")
     wait_until(lambda: pair()["standing"] == "refused")
