@@ -54,7 +54,8 @@ class HealthMonitor:
         self._looking.add(name)
         try:
             await self._look(member)
-            if name not in self._asking and member.progress.wants_asking(time.monotonic()):
+            answers = member.healthy or member.progress.frozen
+            if answers and name not in self._asking and member.progress.wants_asking(time.monotonic()):
                 tasks.create_task(self._ask(member), name=f"ask {name}")
         except Exception:  # if this task died, health would stay as it is for ever
             logger.exception("probing %s failed; trying again in %s s", name, self._interval)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from proxy.config import ProxyConfig, dump
-from proxy.settings import Settings
+from proxy.settings import Canary, Settings
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 
 Start = Callable[[int, str, str, Path], list[str]]
@@ -19,7 +19,8 @@ def duet(port: int, prefill: str, decode: str, folder: Path) -> list[str]:
     """This proxy, one worker."""
     instances = (Instance("prefill-0", Role.PREFILL, prefill), Instance("decode-0", Role.DECODE, decode))
     config = folder / f"duet-{port}.json"
-    config.write_text(dump(ProxyConfig(Topology(instances, ConnectorKind.NIXL_PULL), Settings(port=port))))
+    settings = Settings(port=port, canary=Canary(enabled=False))
+    config.write_text(dump(ProxyConfig(Topology(instances, ConnectorKind.NIXL_PULL), settings)))
     return [sys.executable, "-P", "-m", "proxy", "--config", str(config)]
 
 

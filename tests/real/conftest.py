@@ -60,7 +60,8 @@ def pair_profile(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
         "device": "cpu",
         "model": {"path": str(model_folder), "served_name": MODEL, "dtype": "float32", "max_model_len": 1024},
         "roles": {"prefill": role, "decode": role},
-        "proxy": {"port": 18000},
+        # Tests count requests and tokens: canaries would be among them.
+        "proxy": {"port": 18000, "canary": {"enabled": False}},
         "ports": {"engine": 18100, "side_channel": 15600},
         "startup_timeout": _START_BUDGET,
     }

@@ -13,11 +13,12 @@ from pathlib import Path
 import psutil
 
 from proxy.config import ProxyConfig, dump
-from proxy.settings import Admission, Breaker, Leg, Settings, Timeouts
+from proxy.settings import Admission, Breaker, Canary, Leg, Settings, Timeouts
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 
 _LEG = Leg(connect=1.0, first_byte=4.0, idle=4.0)
 SETTINGS = Settings(
+    canary=Canary(enabled=False),
     timeouts=Timeouts(prefill=_LEG, decode=_LEG, whole_answer=8.0),
     breaker=Breaker(pause=0.2, longest_pause=2.0),
     admission=Admission(concurrency=24, queue=8, wait=2.0),

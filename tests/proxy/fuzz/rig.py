@@ -12,7 +12,7 @@ from proxy.app import create_apps
 from proxy.cli import listen
 from proxy.config import ProxyConfig
 from proxy.server import options
-from proxy.settings import Breaker, FailurePolicy, Leg, Settings, Timeouts
+from proxy.settings import Breaker, Canary, FailurePolicy, Leg, Settings, Timeouts
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 from tests.fakes import answers
 from tests.proxy.conftest import Server
@@ -21,6 +21,7 @@ from tests.proxy.raw_engine import PROBES
 T = TypeVar("T")
 _LEG = Leg(connect=2.0, first_byte=1.0, idle=0.3)
 SETTINGS = Settings(
+    canary=Canary(enabled=False),
     failure_policy=FailurePolicy.FAIL,
     timeouts=Timeouts(prefill=_LEG, decode=_LEG, whole_answer=1.0),
     breaker=Breaker(failures=1_000_000),
