@@ -23,13 +23,15 @@ class Evidence:
         self._member = member
         self._pair = pair
         self._metrics = metrics
+        self._started = time.monotonic()
 
-    def begun(self) -> None:
-        """The answer has begun, and well: the KV has arrived."""
+    def begun(self, *, streamed: bool) -> None:
+        """The answer has begun, and well: the KV has arrived. Unless it is ``streamed``, it is also complete."""
         self._member.breaker.speaks()
         if self._pair is not None:
             self._pair.succeed()
-            self._metrics.handed_over(self._pair, well=True)
+            seconds = time.monotonic() - self._started if streamed else None
+            self._metrics.handed_over(self._pair, well=True, seconds=seconds)
 
     def settle(self, error: ProxyError | None) -> None:
         """The answer is complete, or ended by this."""
@@ -53,7 +55,7 @@ class Evidence:
 class NoEvidence(Evidence):
     """Of a request whose outcome is judged elsewhere."""
 
-    def begun(self) -> None:
+    def begun(self, *, streamed: bool) -> None:
         """Not counted."""
 
     def settle(self, error: ProxyError | None) -> None:

@@ -96,12 +96,12 @@ class Exchange:
                 resources.push_async_callback(upstream.aclose)
                 if upstream.status != 200 or not upstream.is_event_stream:
                     answer = await _whole(upstream, call.dialect)
-                    evidence.begun()
+                    evidence.begun(streamed=False)
                     evidence.settle(None)
                     return answer
                 rest = upstream.chunks()
                 head = await _first_events(upstream, rest, call.dialect)
-                evidence.begun()
+                evidence.begun(streamed=True)
                 call.record.first_byte = time.monotonic()
                 name, headers = member.instance.name, from_engine(upstream.headers)
                 return Stream(name, call.dialect, headers, head, rest, resources.pop_all(), evidence.settle)

@@ -18,6 +18,12 @@ from proxy.topology import Role
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
+_ENGINES_COUNTS = (
+    ("failed_transfers", "duet_kv_failed_transfers", "transfers that failed."),
+    ("expired", "duet_kv_expired", "KV caches that nobody took before their lease ended."),
+    ("late", "duet_kv_read_late", "KV caches that were read after their lease: the answers may be wrong."),
+)
+
 
 class Metrics:
     """Counters and histograms that requests write; the gauges are read when they are scraped."""
@@ -48,6 +54,13 @@ class Metrics:
             "KV caches that decode was asked to take over, by outcome.",
             ("prefill", "decode", "outcome"),
             registry=registry,
+        )
+        self._handover = Histogram(
+            "duet_handover_seconds",
+            "From sending a request with prefill's KV to decode until the first event of its streamed answer.",
+            ("prefill", "decode"),
+            registry=registry,
+            buckets=_SECONDS,
         )
         self._canaries = Counter(
             "duet_canaries", "Canaries through a pair, by verdict.", ("prefill", "decode", "verdict"), registry=registry
@@ -87,9 +100,11 @@ class Metrics:
         if isinstance(failure, PrefillWithoutKV):
             self._without_kv.inc()
 
-    def handed_over(self, pair: Pair, *, well: bool) -> None:
-        """Count what became of a hand-over."""
+    def handed_over(self, pair: Pair, *, well: bool, seconds: float | None = None) -> None:
+        """Count what became of a hand-over, and how long it took where the answer is streamed."""
         self._handovers.labels(pair.prefill, pair.decode, "ok" if well else "failed").inc()
+        if seconds is not None:
+            self._handover.labels(pair.prefill, pair.decode).observe(seconds)
 
     def canary(self, pair: Pair, proof: Proof) -> None:
         """Count what a canary has shown."""
@@ -142,6 +157,15 @@ class _PoolCollector(Collector):
             "1 when an instance answers hand-overs but computes the prompts itself.",
             labels=("decode",),
         )
+        share = GaugeMetricFamily(
+            "duet_kv_received_share",
+            "Of the last minute's prompt tokens, the part whose KV came from another instance.",
+            labels=("decode",),
+        )
+        counts = {
+            field: GaugeMetricFamily(name, f"As the engine itself counts: {what}", labels=("instance",))
+            for field, name, what in _ENGINES_COUNTS
+        }
         queue = GaugeMetricFamily(
             "duet_prefill_queue_seconds",
             "Estimated time until a prefill instance has computed all it was given: what the policy ttft steers by.",
@@ -153,6 +177,11 @@ class _PoolCollector(Collector):
             healthy.add_metric((name, member.instance.role), member.healthy)
             draining.add_metric((name,), member.draining)
             breaker.add_metric((name,), member.breaker.state(now) is State.OPEN)
+            if member.share.value is not None:
+                share.add_metric((name,), member.share.value)
+            if member.readings is not None:
+                for field, family in counts.items():
+                    family.add_metric((name,), getattr(member.readings, field))
             if member.instance.role is Role.PREFILL and self._queues:
                 queue.add_metric((name,), member.load.seconds(now))
         silently_off: dict[str, bool] = {}
@@ -168,5 +197,6 @@ class _PoolCollector(Collector):
                     speed.add_metric(names, proof.bytes_per_second)
         for name, off in silently_off.items():
             silent.add_metric((name,), off)
-        yield from (in_flight, healthy, draining, breaker, pairs, usable, proven, speed, silent)
+        yield from (in_flight, healthy, draining, breaker, pairs, usable, proven, speed, silent, share)
+        yield from counts.values()
         yield from [queue] if self._queues else []

@@ -12,6 +12,7 @@ from proxy.breaker import Breaker
 from proxy.config import ProxyConfig
 from proxy.health.progress import Progress
 from proxy.health.readings import Readings
+from proxy.health.share import Share
 from proxy.health.silence import Silence
 from proxy.load import Load
 from proxy.pair import Pair
@@ -37,6 +38,7 @@ class Member:
     """Its own counters at the last look."""
     progress: Progress = field(default_factory=lambda: Progress(Settings().frozen_after))
     silence: Silence = field(default_factory=Silence)
+    share: Share = field(default_factory=Share)
     draining: bool = False
     """Gets no new requests, by configuration."""
     in_flight: int = 0

@@ -7,7 +7,8 @@ from rich.table import Table
 from launcher import show
 from launcher.demo.evidence import COUNTER, SOURCE, tokens_received, tokens_received_since
 from launcher.demo.question import Answer, ask
-from launcher.errors import ProofError
+from launcher.errors import LauncherError, ProofError
+from launcher.local import pairs
 from launcher.plan import Plan
 from proxy.topology import Role
 
@@ -28,8 +29,8 @@ class DemoSession:
         show.address(self._console, plan)
         try:
             await self._prove(plan, client)
-        except (ProofError, httpx.HTTPError) as exc:
-            error = exc if isinstance(exc, ProofError) else ProofError(f"the question got no answer: {exc!r}")
+        except (LauncherError, httpx.HTTPError) as exc:
+            error = exc if isinstance(exc, LauncherError) else ProofError(f"the question got no answer: {exc!r}")
             if self._once:
                 raise error from exc
             self._console.print(f"No proof: {error}", markup=False, soft_wrap=True)
@@ -60,6 +61,12 @@ class DemoSession:
             style="green",
             markup=False,
         )
+
+        matrix = pairs.read(await client.post(f"{plan.proxy.operators_url}/pairs/prove", timeout=pairs.PROVING))
+        self._console.print("Every pair of instances, proven by a canary (`launcher prove`):", markup=False)
+        self._console.print(show.proof_table(matrix))
+        if not matrix.proven:
+            raise ProofError("a canary did not come through: see `launcher logs proxy`")
 
     def _show_piece(self, text: str) -> None:
         self._console.print(text, end="", markup=False, soft_wrap=True)

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from launcher.errors import RunDirectoryError
 from launcher.local.run_directory import RunDirectory
 
-_PROVING = 600.0
+PROVING = 600.0
 """Seconds; canaries through the pairs of one decode instance run one after the other."""
 
 
@@ -84,7 +84,7 @@ def gather(directory: RunDirectory) -> Matrix:
 
 def prove(directory: RunDirectory) -> Matrix:
     """All pairs, after a canary through each; raises :class:`RunDirectoryError` as :func:`gather` does."""
-    return _ask(directory, "POST", "/pairs/prove", _PROVING)
+    return _ask(directory, "POST", "/pairs/prove", PROVING)
 
 
 def read(answer: httpx.Response) -> Matrix:

@@ -113,6 +113,7 @@ class HealthMonitor:
         elif before is not None and (reason := symptom(before, now)):
             self._suspect(member, reason)
         if member.instance.role is Role.DECODE:
+            member.share.see(time.monotonic(), now.received, now.prompt_tokens)
             handed_over = sum(pair.handed_over for pair in self._pool.pairs_of(member))
             if member.silence.see(now.received, handed_over):
                 self._suspect(member, "it answers hand-overs, but by its own counter takes no KV: PD is silently off")
