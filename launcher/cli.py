@@ -185,12 +185,17 @@ InstancesArgument = Annotated[list[str], typer.Argument(metavar="INSTANCE...", h
 def drain_instances(
     instances: InstancesArgument,
     run_dir: RunDirectoryOption,
-    within: Annotated[float, typer.Option("--within", min=0, help="Seconds to wait for running requests.")] = 60.0,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="For what they have, and for KV to be taken.")] = True,
+    within: Annotated[float, typer.Option("--within", min=0, help="Seconds to wait at most.")] = 60.0,
 ) -> None:
-    """Give instances no new requests and wait for those they have; exit code 1 if they take longer."""
+    """Give instances no new requests; wait for those they have and for their KV; exit code 1 if that takes longer."""
     directory = RunDirectory(run_dir.absolute())
+    if not wait:
+        drain.take_out(directory, instances)
+        typer.echo("no new requests from now on")
+        return
     if not drain.drain(directory, instances, within=within, tell=typer.echo):
-        typer.echo(f"still serving after {within:g} s; they get nothing new (`launcher resume` undoes that)", err=True)
+        typer.echo(f"not drained after {within:g} s; they get nothing new (`launcher resume` undoes that)", err=True)
         raise typer.Exit(NOT_HEALTHY)
     typer.echo("drained")
 

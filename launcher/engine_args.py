@@ -47,6 +47,8 @@ def argv(
         # Health probes every other second would fill the logs.
         "disable-access-log-for-endpoints": "/health,/metrics",
     }
+    if profile.proxy.tracing is not None:  # vLLM's spans become parts of the proxy's; vLLM brings the packages itself
+        flags["otlp-traces-endpoint"] = profile.proxy.tracing.traces_url
     own = (*flags, "kv-transfer-config")
     for key, value in settings.engine_args.items():
         name = key.replace("_", "-")
@@ -63,8 +65,10 @@ def argv(
     return tuple(part for name, value in flags.items() for part in _flag(name, value))
 
 
-def environment(profile: Profile, settings: RoleSettings, *, cores: int, gpus: tuple[int, ...]) -> dict[str, str]:
-    """The environment of one engine that may use ``cores`` CPU cores (on a CPU) or ``gpus`` (on CUDA)."""
+def environment(
+    profile: Profile, settings: RoleSettings, *, name: str, cores: int, gpus: tuple[int, ...]
+) -> dict[str, str]:
+    """The environment of the engine ``name`` that may use ``cores`` CPU cores (on a CPU) or ``gpus`` (on CUDA)."""
     env = {"VLLM_NO_USAGE_STATS": "1", "VLLM_ENGINE_READY_TIMEOUT_S": str(profile.startup_timeout)}
     if profile.model.id is None and (profile.speculation is None or profile.speculation.draft is None):
         env["HF_HUB_OFFLINE"] = "1"
@@ -79,6 +83,9 @@ def environment(profile: Profile, settings: RoleSettings, *, cores: int, gpus: t
             env["NUMBA_NUM_THREADS"] = str(cores)
     else:
         env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
+    if profile.proxy.tracing is not None:
+        env["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"  # vLLM's default is gRPC
+        env["OTEL_SERVICE_NAME"] = f"{profile.proxy.tracing.service_name}-{name}"
     return env | settings.env
 
 

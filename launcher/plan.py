@@ -48,6 +48,8 @@ class ProxyInstance:
     """Host and port where it tells of itself, when that is another address than that of clients."""
     drain: float
     """Seconds that running requests may need to finish when it is stopped."""
+    tracing: bool
+    """Whether it sends spans to a collector."""
 
     @property
     def url(self) -> str:
@@ -90,6 +92,8 @@ class Plan:
     files: tuple[PlannedFile, ...]
     startup_timeout: int
     """Seconds until everything must be ready."""
+    kv_lease: int
+    """Seconds that prefill keeps KV for decode; 0 without prefill."""
 
     def instance_names(self) -> tuple[str, ...]:
         """All processes, in the order they start."""

@@ -37,6 +37,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
         tls=settings.tls is not None,
         admin=None if settings.admin is None else (settings.admin.host, settings.admin.port),
         drain=settings.drain,
+        tracing=settings.tracing is not None,
     )
     config = ProxyConfig(
         topology=Topology(
@@ -55,6 +56,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
         proxy=proxy,
         files=(PlannedFile(str(config_path), proxy_config.dump(config)),),
         startup_timeout=profile.startup_timeout,
+        kv_lease=profile.kv_transfer.lease if profile.roles.prefill else 0,
     )
 
 
@@ -88,7 +90,7 @@ def _engines(profile: Profile, inventory: Inventory, model: str, served_name: st
             options = engine_args.argv(
                 profile, role, settings, model=model, served_name=served_name, host=_HOST, port=port
             )
-            env = engine_args.environment(profile, settings, cores=cores, gpus=devices)
+            env = engine_args.environment(profile, settings, name=f"{role}-{number}", cores=cores, gpus=devices)
             if side_port is not None:
                 setup = kv_transfer.setup(profile.kv_transfer, role, profile.device, _HOST, side_port)
                 options = (*options, "--kv-transfer-config", setup.config)

@@ -32,8 +32,10 @@ from proxy.metrics import Metrics
 from proxy.pool import Pool
 from proxy.proof.canary import Canary
 from proxy.proof.prover import Prover
+from proxy.release import Releases
 from proxy.settings import Policy, Settings
 from proxy.steering import Steering
+from proxy.tracing import tracer as tracer_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def create_apps(
 
     ``path`` is the file of the configuration, if the proxy shall follow it. Whoever passes ``admission`` can close it:
     then no new work is taken. ``shared`` is the folder of the metrics of several processes. Raises
-    :class:`proxy.config.ConfigError` when the environment lacks the engines' key.
+    :class:`proxy.config.ConfigError` when the environment lacks the engines' key, or packages for tracing are missing.
     """
     registry = CollectorRegistry()
     settings = config.settings
@@ -61,9 +63,11 @@ def create_apps(
     metrics = Metrics(registry, pool, queues=settings.selection.prefill is Policy.TTFT)
     exposition = Exposition(registry, shared)
     client = EngineClient(engine_key(settings, os.environ))
+    tracer = tracer_of(settings.tracing)
+    releases = Releases(pool, client, metrics)
     monitor = HealthMonitor(pool, client, interval=settings.probe_interval, patience=settings.frozen_after)
     steering = Steering(settings, Random())
-    prover = _prover(settings, pool, client, steering, metrics)
+    prover = _prover(settings, pool, client, steering, metrics, releases)
     follower = None if path is None else ConfigFollower(path, config, pool, monitor)
 
     @asynccontextmanager
@@ -82,10 +86,13 @@ def create_apps(
                 for task in (watching, *others):
                     task.cancel()
         finally:
+            await releases.aclose()
             await client.aclose()
+            if tracer is not None:
+                await tracer.aclose()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    dispatcher = Dispatcher(settings, pool, steering, client, metrics)
+    dispatcher = Dispatcher(settings, pool, steering, client, metrics, releases)
     ops = ops_routes(settings, pool, admission, follower, exposition, prover)
     admin = None
     if settings.admin is not None:
@@ -99,15 +106,17 @@ def create_apps(
     add_failure_handlers(app)
     keyring = Keyring(settings.client_keys) if settings.client_keys else None
     hides_keys = keyring is not None or settings.engine_key_env is not None
-    routes = completion_routes(dispatcher, settings, admission, metrics)
+    routes = completion_routes(dispatcher, settings, admission, metrics, tracer)
     gate = Gate(routes, app, keyring=keyring, hides_keys=hides_keys, admission=admission, metrics=metrics)
     return Apps(gate, admin)
 
 
-def _prover(settings: Settings, pool: Pool, client: EngineClient, steering: Steering, metrics: Metrics) -> Prover:
+def _prover(
+    settings: Settings, pool: Pool, client: EngineClient, steering: Steering, metrics: Metrics, releases: Releases
+) -> Prover:
     """Its canaries go the way of requests, but are counted apart, and nobody is blamed for them on the way."""
     apart = Metrics(CollectorRegistry(), pool, queues=False)
     exchange = Exchange(settings.timeouts, pool, steering, client)
-    handover = HandOver(exchange, pool, steering, apart, NoEvidence)
+    handover = HandOver(exchange, pool, steering, apart, releases, NoEvidence)
     canary = Canary(settings.canary, client, exchange, handover, apart, Random())
     return Prover(settings.canary, pool, canary, metrics)

@@ -24,6 +24,7 @@ from proxy.keys import engine_key, new_key
 from proxy.server import Server
 from proxy.settings import Settings
 from proxy.tls import server_context
+from proxy.tracing import check as check_tracing
 from proxy.workers import Workers
 
 _BACKLOG = 2048
@@ -73,6 +74,7 @@ def _serve(path: Path, config: ProxyConfig, sockets: Sequence[socket.socket], sh
 
 def _supervise(path: Path, settings: Settings, sockets: Sequence[socket.socket]) -> int:
     engine_key(settings, os.environ)  # told here once, and not by every worker
+    check_tracing(settings.tracing)
     if settings.tls is not None:
         server_context(settings.tls)
     descriptors = [listener.fileno() for listener in sockets]

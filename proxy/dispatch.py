@@ -21,6 +21,7 @@ from proxy.hint import NO_HINT
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.record import ServedBy
+from proxy.release import Releases
 from proxy.settings import FailurePolicy, Settings
 from proxy.steering import Steering
 from proxy.topology import Role
@@ -32,11 +33,17 @@ class Dispatcher:
     """Answers requests with the instances of a pool."""
 
     def __init__(
-        self, settings: Settings, pool: Pool, steering: Steering, client: EngineClient, metrics: Metrics
+        self,
+        settings: Settings,
+        pool: Pool,
+        steering: Steering,
+        client: EngineClient,
+        metrics: Metrics,
+        releases: Releases,
     ) -> None:
         self._settings = settings
         self._exchange = Exchange(settings.timeouts, pool, steering, client)
-        self._handover = HandOver(self._exchange, pool, steering, metrics)
+        self._handover = HandOver(self._exchange, pool, steering, metrics, releases)
         self._pool = pool
         self._steering = steering
         self._metrics = metrics

@@ -1,6 +1,6 @@
 """The only file that knows the HTTP client: opens streamed requests to instances, and names failures in our terms."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from proxy.errors import EngineCut, EngineFailure, EngineTimeout, EngineUnreachable
 from proxy.headers import RawHeaders, value_of
@@ -9,6 +9,7 @@ from proxy.topology import Instance
 from proxy.upload import Upload
 from proxy.wire import errors as wire
 from proxy.wire.client import Answer, Client
+from proxy.wire.client import Pending as WirePending
 
 TRANSLATION: dict[type[wire.WireError], tuple[type[EngineFailure], str]] = {
     wire.BadAddress: (EngineUnreachable, "has an address that is not HTTP"),
@@ -61,6 +62,25 @@ class Upstream:
         self._answer.close()
 
 
+class Pending:
+    """An answer whose caller was cancelled before its head came. Whoever has it closes it, or what comes of it."""
+
+    def __init__(self, instance: Instance, pending: WirePending) -> None:
+        self.instance = instance
+        self._pending = pending
+
+    async def answer(self) -> Upstream:
+        """Wait on; raises :class:`EngineFailure`."""
+        try:
+            return Upstream(self.instance, await self._pending.answer())
+        except wire.WireError as exc:
+            raise _translated(self.instance, exc) from exc
+
+    async def aclose(self) -> None:
+        """Closes the connection; never fails."""
+        self._pending.close()
+
+
 class EngineClient:
     """Connections to all instances."""
 
@@ -77,6 +97,9 @@ class EngineClient:
         headers: RawHeaders,
         body: bytes | Upload | None,
         limits: Leg,
+        *,
+        sent: Callable[[], None] | None = None,
+        left: Callable[[Pending], None] | None = None,
     ) -> Upstream:
         """Send a request and wait for status and headers; raises :class:`EngineFailure`. The caller closes the answer.
 
@@ -84,7 +107,11 @@ class EngineClient:
 
         The limit ``first_byte`` runs from here to the first byte of the body: an engine that streams sends its headers
         before it has computed anything.
+
+        ``sent`` is called when the request is about to be sent; ``left`` takes the answer when the caller is cancelled
+        while it waits for one.
         """
+        wire_left = None if left is None else lambda pending: left(Pending(instance, pending))
         try:
             answer = await self._client.open(
                 instance.url,
@@ -95,6 +122,8 @@ class EngineClient:
                 connect=limits.connect,
                 first_byte=limits.first_byte,
                 idle=limits.idle,
+                sent=sent,
+                left=wire_left,
             )
         except wire.WireError as exc:
             raise _translated(instance, exc) from exc

@@ -1,9 +1,12 @@
 """One request to one instance, up to the whole answer, or to the first event of a stream that says something."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import partial
+from types import TracebackType
 
 from proxy.answer import Dialect, Judgement, Verdict, first_statement
 from proxy.completion import Completion
@@ -15,8 +18,10 @@ from proxy.headers import RawHeaders, from_engine
 from proxy.hint import NO_HINT, Hint
 from proxy.pool import Member, Pool
 from proxy.record import Record
+from proxy.release import Kept
 from proxy.settings import FailurePolicy, Timeouts
 from proxy.steering import Steering
+from proxy.tracing import LegKind, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,7 @@ class Call:
     record: Record
     policy: FailurePolicy
     hint: Hint = NO_HINT
+    trace: Trace | None = None
 
     @property
     def dialect(self) -> Dialect:
@@ -76,24 +82,74 @@ class Exchange:
         self._steering = steering
         self._client = client
 
-    async def prefill(self, call: Call, member: Member, body: bytes) -> Whole:
+    async def prefill(self, call: Call, member: Member, body: bytes, kept: Kept | None = None) -> Whole:
         """The prefill leg; raises :class:`ProxyError`, which the caller settles with what it makes of the answer."""
-        limits = self._timeouts.prefill
-        upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body, limits)
+        if call.trace is None:
+            return await self._prefill(call, call.headers, member, body, kept)
+        leg = call.trace.leg(LegKind.PREFILL, member.instance.name)
         try:
-            return await _whole(upstream, call.dialect)
-        finally:
-            await upstream.aclose()
+            answer = await self._prefill(call, leg.onto(call.headers), member, body, kept)
+        except BaseException as error:
+            leg.end(error)
+            raise
+        leg.end(None)
+        return answer
 
-    async def serve(self, call: Call, member: Member, body: bytes, evidence: Evidence) -> Answer:
+    async def _prefill(self, call: Call, headers: RawHeaders, member: Member, body: bytes, kept: Kept | None) -> Whole:
+        limits, left = self._timeouts.prefill, None if kept is None else kept.left_at_prefill
+        upstream = await self._client.open(member.instance, "POST", call.path, headers, body, limits, left=left)
+        try:
+            answer = await _whole(upstream, call.dialect)
+        except asyncio.CancelledError:
+            if left is None:
+                await upstream.aclose()
+            else:
+                left(upstream)
+            raise
+        except BaseException:
+            await upstream.aclose()
+            raise
+        await upstream.aclose()
+        return answer
+
+    async def serve(
+        self, call: Call, member: Member, body: bytes, evidence: Evidence, kept: Kept | None = None
+    ) -> Answer:
         """The leg that answers the client; raises :class:`ProxyError`."""
+        if call.trace is None:
+            return await self._serve(call, call.headers, member, body, evidence, kept)
+        kind = LegKind.AGGREGATED if call.record.prefill is None else LegKind.DECODE
+        leg = call.trace.leg(kind, member.instance.name)
+        try:
+            answer = await self._serve(call, leg.onto(call.headers), member, body, evidence, kept)
+        except BaseException as error:
+            leg.end(error)
+            raise
+        leg.first_byte()
+        if isinstance(answer, Whole):
+            leg.end(None)
+            return answer
+        settle = answer.settle
+
+        def at_end(error: ProxyError | None) -> None:
+            leg.end(error)
+            settle(error)
+
+        return replace(answer, settle=at_end)
+
+    async def _serve(
+        self, call: Call, headers: RawHeaders, member: Member, body: bytes, evidence: Evidence, kept: Kept | None
+    ) -> Answer:
+        sent, left = (None, None) if kept is None else (kept.sent, kept.left_at_decode)
         limits = self._timeouts.decode if call.completion.document.get("stream") is True else self._whole
         try:
             async with AsyncExitStack() as resources:
                 resources.enter_context(self._pool.using(member))
                 self._steering.serving(member, call.hint)
-                upstream = await self._client.open(member.instance, "POST", call.path, call.headers, body, limits)
-                resources.push_async_callback(upstream.aclose)
+                upstream = await self._client.open(
+                    member.instance, "POST", call.path, headers, body, limits, sent=sent, left=left
+                )
+                resources.push_async_exit(partial(_end_of, upstream, left))
                 if upstream.status != 200 or not upstream.is_event_stream:
                     answer = await _whole(upstream, call.dialect)
                     evidence.begun(streamed=False)
@@ -103,11 +159,25 @@ class Exchange:
                 head = await _first_events(upstream, rest, call.dialect)
                 evidence.begun(streamed=True)
                 call.record.first_byte = time.monotonic()
-                name, headers = member.instance.name, from_engine(upstream.headers)
-                return Stream(name, call.dialect, headers, head, rest, resources.pop_all(), evidence.settle)
+                name, told = member.instance.name, from_engine(upstream.headers)
+                return Stream(name, call.dialect, told, head, rest, resources.pop_all(), evidence.settle)
         except EngineFailure as failure:
             evidence.settle(failure)
             raise
+
+
+async def _end_of(
+    upstream: Upstream,
+    left: Callable[[Upstream], None] | None,
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    trace: TracebackType | None,
+) -> None:
+    """Close an answer, or leave it to somebody when the client has left before it said anything."""
+    if left is not None and isinstance(error, asyncio.CancelledError):
+        left(upstream)
+    else:
+        await upstream.aclose()
 
 
 async def _whole(upstream: Upstream, dialect: Dialect) -> Whole:

@@ -18,6 +18,7 @@ from proxy.exchange import Answer, Call, Exchange
 from proxy.handoff import Handoff
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
+from proxy.release import Kept, Releases
 from proxy.steering import Steering
 
 
@@ -39,6 +40,7 @@ class HandOver:
         pool: Pool,
         steering: Steering,
         metrics: Metrics,
+        releases: Releases,
         evidence: type[Evidence] = Evidence,
     ) -> None:
         """``evidence``: what the legs' outcomes are held against."""
@@ -47,6 +49,7 @@ class HandOver:
         self._pool = pool
         self._steering = steering
         self._metrics = metrics
+        self._releases = releases
 
     async def through(
         self, call: Call, handoff: Handoff, prefill: Member, next_decode: Callable[[str | None], Member | None]
@@ -58,21 +61,26 @@ class HandOver:
         """
         record = call.record
         record.prefill, record.decode = prefill.instance.name, None
+        kept = Kept(self._releases, handoff, prefill, call.headers)
         try:
-            body = await self._prefill(call, handoff, prefill)
+            body = await self._prefill(call, handoff, prefill, kept)
         except PrefillWithoutKV as exc:
             raise HandOverFailed(Bypass.PREFILL_WITHOUT_KV, exc) from exc
         except EngineFailure as exc:
             raise HandOverFailed(Bypass.PREFILL_FAILED, exc) from exc
-        return await self._decode(call, prefill, body, next_decode)
+        try:
+            return await self._decode(call, prefill, body, next_decode, kept)
+        except BaseException:  # also when the client has left
+            kept.give_back(body)
+            raise
 
-    async def _prefill(self, call: Call, handoff: Handoff, prefill: Member) -> bytes:
+    async def _prefill(self, call: Call, handoff: Handoff, prefill: Member, kept: Kept) -> bytes:
         """Run the prefill leg; returns the body for decode."""
         started = time.monotonic()
         evidence = self._evidence(prefill, self._metrics)
         try:
             with self._pool.using(prefill), self._steering.prefilling(prefill, call.hint):
-                answer = await self._exchange.prefill(call, prefill, handoff.prefill_body(call.completion))
+                answer = await self._exchange.prefill(call, prefill, handoff.prefill_body(call.completion), kept)
             body = handoff.decode_body(call.completion, answer.body)
             if body is None:
                 raise PrefillWithoutKV(prefill.instance.name)
@@ -84,7 +92,7 @@ class HandOver:
         return body
 
     async def _decode(
-        self, call: Call, prefill: Member, body: bytes, next_decode: Callable[[str | None], Member | None]
+        self, call: Call, prefill: Member, body: bytes, next_decode: Callable[[str | None], Member | None], kept: Kept
     ) -> Answer:
         unreachable: EngineUnreachable | None = None
         while (decode := next_decode(unreachable.instance if unreachable else None)) is not None:
@@ -92,7 +100,8 @@ class HandOver:
             pair = self._pool.pair(prefill, decode)
             trial = pair.breaker.begin()
             try:
-                return await self._exchange.serve(call, decode, body, self._evidence(decode, self._metrics, pair))
+                evidence = self._evidence(decode, self._metrics, pair)
+                return await self._exchange.serve(call, decode, body, evidence, kept)
             except EngineUnreachable as exc:
                 unreachable = exc
             except (EngineError, EngineAborted) as exc:
@@ -100,7 +109,6 @@ class HandOver:
             finally:
                 if trial:
                     pair.breaker.give_back()
-        self._metrics.kv_stranded.inc()
         if unreachable is not None:
             raise HandOverFailed(Bypass.DECODE_FAILED, unreachable)
         raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No decode instance can take the KV over any more."))

@@ -76,8 +76,11 @@ class Metrics:
         )
         self.kv_stranded = Counter(
             "duet_kv_stranded",
-            "KV caches that no decode instance could be asked to take over: prefill keeps them until their lease ends.",
+            "KV caches that nobody took over or could be asked to free: prefill keeps them until their lease ends.",
             registry=registry,
+        )
+        self.kv_released = Counter(
+            "duet_kv_released", "KV caches that nobody took over and that prefill was told to free.", registry=registry
         )
         self.client_disconnects = Counter(
             "duet_client_disconnects", "Clients that left before their answer was complete.", registry=registry

@@ -226,6 +226,24 @@ class Admin:
     host: str = "127.0.0.1"
 
 
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """Where spans of the requests go, by OTLP over HTTP. Needs the packages of the extra ``tracing``."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    endpoint: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$")]
+    """The collector's base address, e.g. ``http://127.0.0.1:4318``; ``/v1/traces`` is added to it."""
+    service_name: Annotated[str, Field(min_length=1)] = "duet"
+    sample_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """Share of the requests that are traced; of those whose client traces them, the client decides."""
+
+    @property
+    def traces_url(self) -> str:
+        """Where spans are posted."""
+        return self.endpoint.rstrip("/").removesuffix("/v1/traces") + "/v1/traces"
+
+
 def _distinct(keys: tuple[ClientKey, ...]) -> tuple[ClientKey, ...]:
     for values in ([key.name for key in keys], [key.sha256 for key in keys]):
         if twice := {value for value in values if values.count(value) > 1}:
@@ -269,6 +287,8 @@ class Settings:
     """Processes that serve. They share nothing but the address and the sums in ``/metrics``: each has the limits of
     ``admission`` for itself, probes the instances itself and balances its own requests, and ``/ready`` tells what the
     one sees that answers."""
+    tracing: Tracing | None = None
+    """Send spans of the requests to a collector."""
     client_keys: Annotated[tuple[ClientKey, ...], AfterValidator(_distinct)] = ()
     """Who may use the proxy; without any, everybody. With them no key of a client reaches an engine."""
     engine_key_env: Annotated[str, Field(min_length=1)] | None = None

@@ -57,3 +57,5 @@ class Deployment:
     stops_within: float
     """Seconds that the launcher needs at most to stop everything."""
     instances: tuple[InstanceState, ...]
+    kv_lease: float = 0.0
+    """Seconds that prefill keeps KV for decode; 0 without prefill."""

@@ -1,5 +1,6 @@
 """Takes instances out of a running deployment's traffic, and back, by its proxy's configuration file."""
 
+import math
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -9,12 +10,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from launcher.errors import RunDirectoryError
 from launcher.local import proxy_file
+from launcher.local.remains import Remains
 from launcher.local.run_directory import RunDirectory
 from proxy.config import ProxyConfig
+from proxy.topology import Instance
 
 _NOTICED_WITHIN = 10.0
 """Seconds; the proxy looks at its file every second."""
 _STEP = 0.2
+_TOLD_EVERY = 2.0
+"""Seconds between two lines about one instance."""
 _DRAINING, _IN_FLIGHT = "duet_instance_draining", "duet_in_flight"
 """The proxy's metrics, not its ``/ready``: they are those of all its workers."""
 Shown = Callable[[str, str], float]
@@ -22,20 +27,45 @@ Shown = Callable[[str, str], float]
 
 
 def drain(directory: RunDirectory, names: Collection[str], *, within: float, tell: Callable[[str], None]) -> bool:
-    """Give these instances no new requests, and wait for those they have; whether they ended in ``within`` seconds."""
-    _change(directory, lambda draining: draining | set(names), names)
-    _until(directory, lambda shown: all(shown(_DRAINING, name) for name in names), _NOTICED_WITHIN)
-    tell(f"{', '.join(sorted(names))}: no new requests; waiting for those that run")
-    return _until(directory, lambda shown: not any(shown(_IN_FLIGHT, name) for name in names), within)
+    """Give these instances no new requests, and wait for those they have and for KV that decode has not read yet.
+
+    Returns whether nothing was left after ``within`` seconds; with 0, nothing is waited for.
+    """
+    instances = take_out(directory, names)
+    deployment = directory.read_state()
+    remaining = [Remains(instance, deployment.kv_lease if deployment else 0.0) for instance in instances]
+    told: dict[str, tuple[float, str]] = {}
+
+    def nothing_left(shown: Shown, client: httpx.Client) -> bool:
+        for remains in tuple(remaining):
+            left = remains.look(round(shown(_IN_FLIGHT, remains.name)), client)
+            if left is None:
+                tell(f"{remains.name}: drained; waited {remains.story()}")
+                remaining.remove(remains)
+                continue
+            now, (before, said) = time.monotonic(), told.get(remains.name, (-math.inf, ""))
+            if left != said and now - before >= _TOLD_EVERY:
+                told[remains.name] = now, left
+                tell(f"{remains.name}: {left}")
+        return not remaining
+
+    return _until(directory, nothing_left, within)
+
+
+def take_out(directory: RunDirectory, names: Collection[str]) -> list[Instance]:
+    """Give these instances no new requests; they themselves."""
+    config = _change(directory, lambda draining: draining | set(names), names)
+    _until(directory, lambda shown, _: all(shown(_DRAINING, name) for name in names), _NOTICED_WITHIN)
+    return [instance for instance in config.topology.instances if instance.name in names]
 
 
 def resume(directory: RunDirectory, names: Collection[str]) -> None:
     """Give these instances requests again."""
     _change(directory, lambda draining: draining - set(names), names)
-    _until(directory, lambda shown: not any(shown(_DRAINING, name) for name in names), _NOTICED_WITHIN)
+    _until(directory, lambda shown, _: not any(shown(_DRAINING, name) for name in names), _NOTICED_WITHIN)
 
 
-def _change(directory: RunDirectory, change: Callable[[set[str]], set[str]], names: Collection[str]) -> None:
+def _change(directory: RunDirectory, change: Callable[[set[str]], set[str]], names: Collection[str]) -> ProxyConfig:
     if directory.holder() is None:
         raise RunDirectoryError(f"nothing runs in {directory.path}")
 
@@ -45,17 +75,17 @@ def _change(directory: RunDirectory, change: Callable[[set[str]], set[str]], nam
             raise RunDirectoryError(f"no instance {', '.join(unknown)}; there are: {', '.join(known)}")
         return replace(config, draining=tuple(sorted(change(set(config.draining)))))
 
-    proxy_file.change(directory.proxy_config, changed)
+    return proxy_file.change(directory.proxy_config, changed)
 
 
-def _until(directory: RunDirectory, reached: Callable[[Shown], bool], within: float) -> bool:
+def _until(directory: RunDirectory, reached: Callable[[Shown, httpx.Client], bool], within: float) -> bool:
     deadline = time.monotonic() + within
     deployment = directory.read_state()
     url = next((each.url for each in deployment.instances if each.role == "proxy"), "") if deployment else ""
     # The certificate is for the name that clients use; what is asked here is on this machine.
     with httpx.Client(trust_env=False, verify=False, timeout=5.0) as client:
         while True:
-            if reached(_shown(client, f"{url}/metrics")):
+            if reached(_shown(client, f"{url}/metrics"), client):
                 return True
             if time.monotonic() > deadline:
                 return False

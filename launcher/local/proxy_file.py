@@ -15,16 +15,21 @@ def fingerprint(file: Path, name: str) -> Mapping[str, str]:
     return next((each.fingerprint for each in instances if each.name == name), {})
 
 
-def change(file: Path, changed: Callable[[ProxyConfig], ProxyConfig]) -> None:
-    """Write what a function makes of it. Whoever else changes it waits meanwhile, so that no change is lost."""
+def change(file: Path, changed: Callable[[ProxyConfig], ProxyConfig]) -> ProxyConfig:
+    """Write what a function makes of it, and return that.
+
+    Whoever else changes it waits meanwhile, so that no change is lost.
+    """
     new = file.with_suffix(".new")
     try:
         with file.with_suffix(".lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            new.write_text(dump(changed(_load(file))))
+            config = changed(_load(file))
+            new.write_text(dump(config))
             os.replace(new, file)  # the proxy never reads half of it
     except OSError as exc:
         raise RunDirectoryError(f"cannot change {file}: {exc.strerror}") from exc
+    return config
 
 
 def _load(file: Path) -> ProxyConfig:

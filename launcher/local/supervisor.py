@@ -21,10 +21,10 @@ from launcher.plan import Plan
 from launcher.profile import Device
 from proxy.topology import Role
 
-_PROXY_MARGIN = 2.0
-"""Seconds that the proxy needs to end when the time of its requests is up."""
+_PROXY_MARGIN = 4.0
+"""Seconds that the proxy needs to end when the time of its requests is up: for last words, and for its last spans."""
 _ENGINE_GRACE = 4.0
-_KEEPERS = 2 * KEEPER_MARGIN
+_KEEPERS = 3 * KEEPER_MARGIN
 _PROXY_START_BUDGET = 30.0
 
 
@@ -99,8 +99,9 @@ class Supervisor:
             address=self._plan.proxy.url,
             model=self._plan.served_name,
             ready=self._ready,
-            stops_within=_proxy_grace(self._plan) + _ENGINE_GRACE + _KEEPERS,
+            stops_within=_proxy_grace(self._plan) + 2 * _ENGINE_GRACE + _KEEPERS,
             instances=tuple(runner.state for runner in (*self._engines, self._proxy)),
+            kv_lease=self._plan.kv_lease,
         )
 
     async def _serve(self, once_ready: Callable[[], Awaitable[bool]]) -> None:
@@ -135,11 +136,17 @@ class Supervisor:
             raise InstanceDiedError(f"{runner.state.reason}; nothing is left that could answer", tail)
 
     async def _stop(self, at_once: asyncio.Event) -> None:
-        """The proxy first, since running requests need the engines; a second signal breaks these requests off."""
+        """The proxy first, since running requests need the engines; a second signal breaks these requests off.
+
+        Prefill last: an engine that ends takes the KV along that decode still reads.
+        """
         hurry = asyncio.create_task(self._hurry(at_once), name="second stop signal")
         await self._proxy.stop()
         await _cancel(hurry)
-        await asyncio.gather(*(engine.stop() for engine in self._engines))
+        for last in (False, True):
+            await asyncio.gather(
+                *(engine.stop() for engine in self._engines if (engine.recipe.role == Role.PREFILL) is last)
+            )
 
     async def _hurry(self, at_once: asyncio.Event) -> None:
         await at_once.wait()

@@ -14,12 +14,19 @@ from launcher.preflight import (
     ports,
     quantization,
     thresholds,
+    tracing,
 )
 from launcher.profile import Profile
 
 Question = Callable[[Plan, Inventory], Iterable[str]]
 
-MACHINE: tuple[Question, ...] = (engine_installed.findings, devices.findings, ports.findings, agreement.findings)
+MACHINE: tuple[Question, ...] = (
+    engine_installed.findings,
+    devices.findings,
+    ports.findings,
+    agreement.findings,
+    tracing.findings,
+)
 """What can be asked before the model is there."""
 MODEL: tuple[Question, ...] = (model_files.findings, quantization.findings, memory.findings)
 

@@ -23,6 +23,7 @@ from proxy.metrics import Metrics
 from proxy.record import Record
 from proxy.settings import Settings
 from proxy.streaming import EventRelay
+from proxy.tracing import Trace, Tracer
 
 logger = logging.getLogger(__name__)
 
@@ -31,29 +32,38 @@ class CompletionRoute:
     """One of them, as an ASGI application: the web framework's layers would be a third of all work per request."""
 
     def __init__(
-        self, endpoint: Endpoint, dispatcher: Dispatcher, settings: Settings, admission: Admission, metrics: Metrics
+        self,
+        endpoint: Endpoint,
+        dispatcher: Dispatcher,
+        settings: Settings,
+        admission: Admission,
+        metrics: Metrics,
+        tracer: Tracer | None,
     ) -> None:
         self._endpoint = endpoint
         self._dispatcher = dispatcher
         self._settings = settings
         self._admission = admission
         self._metrics = metrics
+        self._tracer = tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = scope["headers"]
         identity = request_id(value_of(headers, b"x-request-id"), uuid.uuid4().hex)
         record = Record(identity, self._endpoint, client_of(scope))
-        finish = Finish(record, self._metrics, self._admission)
+        trace = None if self._tracer is None else self._tracer.begin(record, scope["path"], headers)
+        finish = Finish(record, self._metrics, self._admission, trace)
         try:
-            answer = await self._answer(scope, receive, record, finish)
+            answer = await self._answer(scope, receive, finish, trace)
         except ProxyError as error:
             finish(error.status, error)
             await failure_response(error, record)(scope, receive, send)
             return
         except Exception:  # there is no framework around this to answer in its place
             logger.exception("%s: a defect of the proxy", identity.internal)
+            record.failure = "defect"
             finish(500)
-            await defect_response()(scope, receive, send)
+            await defect_response(record)(scope, receive, send)
             return
         if isinstance(answer, Stream):
             await EventRelay(answer, record.headers(), finish.after_start)(scope, receive, send)
@@ -64,19 +74,21 @@ class CompletionRoute:
         await send({"type": "http.response.start", "status": answer.status, "headers": told})
         await send({"type": "http.response.body", "body": answer.body})
 
-    async def _answer(self, scope: Scope, receive: Receive, record: Record, finish: Finish) -> Answer:
-        headers = scope["headers"]
+    async def _answer(self, scope: Scope, receive: Receive, finish: Finish, trace: Trace | None) -> Answer:
+        headers, record = scope["headers"], finish.record
         policy = policy_of(value_of(headers, HEADER), self._settings)
         completion = parse(await read_body(headers, receive, self._settings.body_limit, finish.hold), self._endpoint)
         await finish.enter(receive)
-        call = Call(target_of(scope), to_engine(headers, record.id.internal), completion, record, policy)
+        passed = to_engine(headers, record.id.internal)
+        call = Call(target_of(scope), passed, completion, record, policy, trace=trace)
         return await unless_gone(self._dispatcher.answer(call), receive)
 
 
 def completion_routes(
-    dispatcher: Dispatcher, settings: Settings, admission: Admission, metrics: Metrics
+    dispatcher: Dispatcher, settings: Settings, admission: Admission, metrics: Metrics, tracer: Tracer | None
 ) -> dict[str, ASGIApp]:
-    """By path, for the method POST; answered by a dispatcher and counted in the metrics."""
+    """By path, for the method POST; answered by a dispatcher, counted in the metrics and traced."""
     return {
-        path: CompletionRoute(endpoint, dispatcher, settings, admission, metrics) for path, endpoint in ROUTES.items()
+        path: CompletionRoute(endpoint, dispatcher, settings, admission, metrics, tracer)
+        for path, endpoint in ROUTES.items()
     }

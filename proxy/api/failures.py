@@ -85,9 +85,12 @@ def add_failure_handlers(app: FastAPI) -> None:
         app.add_exception_handler(kind, handler)
 
 
-def defect_response() -> Response:
+def defect_response(record: Record | None = None) -> Response:
     """What a client is told of a defect of the proxy."""
-    return _response("The proxy failed; its log says why.", "InternalServerError", 500)
+    response = _response("The proxy failed; its log says why.", "InternalServerError", 500)
+    if record is not None:
+        response.raw_headers += record.headers()
+    return response
 
 
 def _response(message: str, kind: str, status: int) -> Response:

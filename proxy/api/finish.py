@@ -7,6 +7,7 @@ from proxy.disconnect import Receive, unless_gone
 from proxy.errors import ClientGone, Draining, EngineFailure, Overloaded, ProxyError
 from proxy.metrics import Metrics
 from proxy.record import Record
+from proxy.tracing import Trace
 
 logger = logging.getLogger(__name__)
 
@@ -14,10 +15,11 @@ logger = logging.getLogger(__name__)
 class Finish:
     """Ends the record of one request. Call it once, with the status and the error that ended it early, if any."""
 
-    def __init__(self, record: Record, metrics: Metrics, admission: Admission) -> None:
+    def __init__(self, record: Record, metrics: Metrics, admission: Admission, trace: Trace | None = None) -> None:
         self.record = record
         self._metrics = metrics
         self._admission = admission
+        self._trace = trace
         self._inside = False
         self._held = 0
 
@@ -46,6 +48,8 @@ class Finish:
         if isinstance(error, Overloaded | Draining):
             self._metrics.refused.labels(self.record.failure).inc()
         self._metrics.finished(self.record, status)
+        if self._trace is not None:
+            self._trace.end(status)
         logger.info("%s", self.record.line(status))
 
     def after_start(self, status: int, error: ProxyError | None) -> None:

@@ -76,6 +76,7 @@ class Passthrough:
             finish(error.status, error)
             return failure_response(error, record)
         except Exception:  # a defect: logged and answered further out, but its place must be given back here
+            record.failure = "defect"
             finish(500)
             raise
 

@@ -21,6 +21,13 @@ class Handoff(Protocol):
         """What decode is asked, from prefill's answer; ``None`` when that has no usable KV parameters."""
         ...
 
+    def release_body(self, document: bytes) -> bytes | None:
+        """What a decode instance must refuse with 404, so that prefill frees its KV; ``None`` when it keeps none.
+
+        ``document`` is prefill's answer or decode's body: both have the KV parameters.
+        """
+        ...
+
 
 HANDOFFS: dict[ConnectorKind, Handoff] = {
     ConnectorKind.NIXL_PULL: NixlPull(),

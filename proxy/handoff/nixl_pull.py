@@ -1,11 +1,15 @@
 """vLLM's ``NixlConnector``: prefill answers where its KV lies, decode reads it from there."""
 
+import json
+
 from proxy import completion
 from proxy.answer import json_object
 from proxy.completion import Completion, JsonObject
 
 # Decode's engine dies or hangs for ever on parameters that lack one of these.
 _NEEDED = ("remote_block_ids", "remote_engine_id", "remote_request_id", "remote_host", "remote_port")
+
+NO_MODEL = "duet-release-kv"
 
 _ASK_PREFILL: JsonObject = {
     "do_remote_decode": True,
@@ -26,9 +30,20 @@ class NixlPull:
 
     def decode_body(self, request: Completion, prefill_answer: bytes) -> bytes | None:
         """The client's request with prefill's parameters; ``None`` when they are missing or partial."""
-        params = json_object(prefill_answer).get(completion.KV_KEY)
-        if not isinstance(params, dict) or any(params.get(key) in (None, "", []) for key in _NEEDED):
+        params = _usable_params(prefill_answer)
+        return None if params is None else completion.decode_body(request, params)
+
+    def release_body(self, document: bytes) -> bytes | None:
+        """A request for a model that no engine has: vLLM tells prefill to free what a refused request was to take."""
+        params = _usable_params(document)
+        if params is None:
             return None
-        if params.get("do_remote_prefill") is not True:
-            return None
-        return completion.decode_body(request, params)
+        body = {"model": NO_MODEL, "prompt": "x", "max_tokens": 1, completion.KV_KEY: params}
+        return json.dumps(body).encode()
+
+
+def _usable_params(document: bytes) -> JsonObject | None:
+    params = json_object(document).get(completion.KV_KEY)
+    if not isinstance(params, dict) or any(params.get(key) in (None, "", []) for key in _NEEDED):
+        return None
+    return params if params.get("do_remote_prefill") is True else None

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
@@ -72,6 +72,25 @@ class Answer:
             self._server.keep(connection)
 
 
+class Pending:
+    """An answer whose caller was cancelled before its head came. Whoever has it closes it, or what comes of it."""
+
+    def __init__(self, server: Server, connection: Connection, first_byte_by: float) -> None:
+        self._server = server
+        self._connection = connection
+        self._first_byte_by = first_byte_by
+
+    async def answer(self) -> Answer:
+        """Wait on; raises :class:`WireError`."""
+        with _aborted_by_errors(self._connection):
+            await self._connection.head(self._first_byte_by)
+        return Answer(self._server, self._connection)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.abort()
+
+
 class Client:
     """Connections to any number of servers."""
 
@@ -92,12 +111,17 @@ class Client:
         connect: float,
         first_byte: float,
         idle: float,
+        sent: Callable[[], None] | None = None,
+        left: Callable[[Pending], None] | None = None,
     ) -> Answer:
         """Send a request to the server at a base address and wait for status and headers; raises :class:`WireError`.
 
         Limits in seconds: ``connect`` until the connection stands, ``first_byte`` from here to the first byte of the
         body, ``idle`` from each piece of the body to the next. An upload travels over a new connection, since it could
         not be sent again if a kept one turned out to be closed; its parts' errors are raised as they are.
+
+        ``sent`` is called when the request is about to be sent, ``left`` takes the answer of one that was sent when the
+        caller is cancelled; else its connection is closed. Neither is for uploads.
         """
         server = self._servers.get(url)
         if server is None:
@@ -113,14 +137,14 @@ class Client:
         kept = server.take(loop.time())
         if kept is not None:
             try:
-                return await _exchange(server, kept, head, body or b"", first_byte_by, idle)
+                return await _exchange(server, kept, head, body or b"", first_byte_by, idle, sent, left)
             except Broken:
                 # Engines may close an idle connection in the moment in which it is used again. Nothing was answered,
                 # so the request is sent once more, over a connection that cannot be stale.
                 if kept.answered:
                     raise
         fresh = await self._connect(server, min(loop.time() + connect, first_byte_by))
-        return await _exchange(server, fresh, head, body or b"", first_byte_by, idle)
+        return await _exchange(server, fresh, head, body or b"", first_byte_by, idle, sent, left)
 
     async def aclose(self) -> None:
         """Closes all connections, also those in use; returns when they are closed."""
@@ -156,10 +180,28 @@ class Client:
 
 
 async def _exchange(
-    server: Server, connection: Connection, head: bytes, body: bytes, first_byte_by: float, idle: float
+    server: Server,
+    connection: Connection,
+    head: bytes,
+    body: bytes,
+    first_byte_by: float,
+    idle: float,
+    sent: Callable[[], None] | None,
+    left: Callable[[Pending], None] | None,
 ) -> Answer:
-    with _aborted_by_errors(connection):
+    if sent is not None:
+        sent()
+    try:
         await connection.exchange(head, body, first_byte_by=first_byte_by, idle=idle)
+    except asyncio.CancelledError:
+        if left is not None and connection.is_asked:
+            left(Pending(server, connection, first_byte_by))
+        else:
+            connection.abort()
+        raise
+    except BaseException:
+        connection.abort()
+        raise
     return Answer(server, connection)
 
 

@@ -52,6 +52,11 @@ class Connection(asyncio.Protocol):
         return self._reader.status
 
     @property
+    def is_asked(self) -> bool:
+        """Whether it stands and the whole of a request was sent over it."""
+        return self.usable and self._sent
+
+    @property
     def headers(self) -> RawHeaders:
         """Of the answer."""
         return self._reader.headers
@@ -65,8 +70,12 @@ class Connection(asyncio.Protocol):
         self._begin(head, idle)
         self._first_byte_by = first_byte_by
         await self._send(head, body, first_byte_by)
+        await self.head(first_byte_by)
+
+    async def head(self, by: float) -> None:
+        """Wait for status and headers; raises :class:`WireError`. Also after an :meth:`exchange` was cancelled."""
         while not self._reader.head_complete:
-            await self._wait(first_byte_by, AnswerTimeout)
+            await self._wait(by, AnswerTimeout)
 
     async def upload(self, head: bytes, body: Upload, *, first_byte: float, idle: float) -> None:
         """As :meth:`exchange`, with a body that still comes: ``first_byte`` seconds count from its end.

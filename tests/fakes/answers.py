@@ -164,11 +164,13 @@ def metrics(
     generated: int,
     cache_config: Mapping[str, str] = MappingProxyType({}),
     transfers: tuple[int, float] = (0, 0.0),
+    usage: float | None = 0.0,
     counts: Mapping[str, int] = MappingProxyType({}),
 ) -> str:
     """``/metrics``, the part that matters for prefill and decode.
 
     ``transfers``: bytes and seconds of all. ``cache_config`` replaces labels.
+    ``usage`` is that of the KV cache; ``None`` leaves it out.
     """
     label = f'engine="0",model_name="{model}"'
     cache = ",".join(f'{name}="{value}"' for name, value in {**CACHE_CONFIG, **cache_config}.items())
@@ -176,7 +178,7 @@ def metrics(
         "process_start_time_seconds": started,
         f"vllm:num_requests_running{{{label}}}": running,
         f"vllm:num_requests_waiting{{{label}}}": 0,
-        f"vllm:kv_cache_usage_perc{{{label}}}": 0,
+        **({} if usage is None else {f"vllm:kv_cache_usage_perc{{{label}}}": usage}),
         f"vllm:cache_config_info{{{cache}}}": 1,
     }
     counters = {

@@ -9,6 +9,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
 from uuid import uuid4
@@ -46,6 +47,8 @@ class Fault:
     """Close the connection without an answer."""
     hang: bool = False
     """Never answer."""
+    until: asyncio.Event | None = None
+    """Answer when it is set."""
     cut_after: int | None = None
     """Break off after so many events, or in the middle of an answer that is not streamed."""
     reset: bool = False
@@ -104,6 +107,10 @@ class FakeEngine:
         """Folders of LoRA adapters by name; only told."""
         self.cache_config: dict[str, str] = {}
         """Labels of ``vllm:cache_config_info`` that are not as usual, e.g. ``block_size``."""
+        self.freed: list[str] = []
+        """The requests of prefill whose KV it was told to free, as this engine had refused to take it over."""
+        self.usage: Callable[[], float | None] = lambda: 0.0
+        """Of the KV cache, as ``/metrics`` tells it; ``None`` for an engine that does not."""
         self.kv_fails = False
         """No KV cache that is handed over to this instance arrives."""
         self.kv_fails_from: set[str] = set()
@@ -191,6 +198,7 @@ class FakeEngine:
                         self.by_source["external_kv_transfer"] * 4096,
                         self.by_source["external_kv_transfer"] / 1e6,
                     ),
+                    usage=self.usage(),
                     counts=self.counts,
                 )
                 await reply.whole(200, text.encode(), {"content-type": _PLAIN})
@@ -233,6 +241,8 @@ class FakeEngine:
             raise Cut
         if fault.hang:
             await asyncio.Event().wait()
+        if fault.until is not None:
+            await fault.until.wait()
         if fault.status is not None:
             await reply.whole(fault.status, fault.body, fault.headers)
             return
@@ -240,6 +250,7 @@ class FakeEngine:
         try:
             body = accepted(seen.body, seen.header("content-type"), kind, self.model)
         except Refused as refused:
+            self._free(seen.body)
             await reply.whole(refused.status, refused.body)
             return
         given = body.get("kv_transfer_params") or {}
@@ -263,6 +274,12 @@ class FakeEngine:
             await reply.half(text)
             raise Cut
         await reply.whole(200, text)
+
+    def _free(self, body: bytes) -> None:
+        with suppress(ValueError, AttributeError, TypeError):
+            params = json.loads(body)["kv_transfer_params"] if b"kv_transfer_params" in body else {}
+            if params.get("do_remote_prefill"):
+                self.freed.append(params["remote_request_id"])
 
     def _whole(self, body: dict, kind: Kind, answer: str, choices: list[Choice], kv: dict | None) -> dict:
         match kind:

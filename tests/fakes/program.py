@@ -9,6 +9,8 @@ The environment makes it misbehave:
 - ``FAKE_ENGINE_GRANDCHILD``: start a process in a session of its own, which outlives this one, and write its pid into
   the file named here
 - ``FAKE_ENGINE_PACE``: seconds before every event of a stream
+- ``FAKE_ENGINE_KEEPS_KV``: a file; as long as it is there, a quarter of the KV cache waits for decode, or as much as
+  it says: a number, or ``unknown``
 - ``FAKE_ENGINE_FLOOD``: 1 to print without a pause
 """
 
@@ -69,6 +71,9 @@ async def _serve(arguments: argparse.Namespace) -> None:
     engine.root = arguments.model
     if arguments.block_size is not None:
         engine.cache_config["block_size"] = arguments.block_size
+    kept = os.environ.get("FAKE_ENGINE_KEEPS_KV")
+    if kept is not None:
+        engine.usage = lambda: _usage(Path(kept))
     async with engine:
         sys.stderr.write(f"INFO: fake {engine.role} engine listens on port {engine.port}\n")
         sys.stderr.flush()
@@ -81,6 +86,14 @@ async def _serve(arguments: argparse.Namespace) -> None:
             sys.stderr.write("ERROR: fake engine died\n")
             sys.stderr.flush()
             os._exit(1)
+
+
+def _usage(file: Path) -> float | None:
+    try:
+        said = file.read_text()
+    except FileNotFoundError:
+        return 0.0
+    return None if said == "unknown" else float(said or 0.25)
 
 
 def _asked_to_stop(number: int, stop: asyncio.Event) -> None:

@@ -152,3 +152,17 @@ def test_the_hub_is_out_of_reach_when_nothing_comes_from_it():
 
 def test_the_time_to_get_ready_reaches_the_engine():
     assert plan("demo", "startup_timeout=77").engines[0].env["VLLM_ENGINE_READY_TIMEOUT_S"] == "77"
+
+
+def test_with_a_collector_engines_send_their_spans_there_too_each_by_its_name():
+    settled = plan("demo", "proxy.tracing={endpoint: 'http://collector:4318/', service_name: mine}")
+    for engine in settled.engines:
+        assert options(engine.argv)["--otlp-traces-endpoint"] == "http://collector:4318/v1/traces"
+        assert engine.env["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] == "http/protobuf"
+        assert engine.env["OTEL_SERVICE_NAME"] == f"mine-{engine.name}"
+
+
+def test_without_a_collector_engines_are_told_of_none_but_may_be_by_their_own_option():
+    (engine, *_) = plan("demo", "roles.prefill.engine_args.otlp-traces-endpoint=http://a:4317").engines
+    assert options(engine.argv)["--otlp-traces-endpoint"] == "http://a:4317"
+    assert not [name for name in engine.env if name.startswith("OTEL")]

@@ -10,7 +10,7 @@ import pytest
 from launcher import machine, preflight
 from launcher.errors import PreflightError
 from launcher.inventory import Listener
-from launcher.preflight import devices, engine_installed, memory, model_files, ports
+from launcher.preflight import devices, engine_installed, memory, model_files, ports, tracing
 from tests.launcher.builders import GIB, MACHINE, model_folder, plan
 
 
@@ -185,3 +185,14 @@ def test_an_address_that_is_not_ours_is_found_before_the_start(host):
     settled = plan("demo", f"proxy.host={host}", "proxy.port=8999")
     (finding,) = ports.findings(settled, MACHINE)
     assert finding.startswith(f"the proxy cannot listen on {host}:8999 (")
+
+
+def test_tracing_without_its_packages_names_the_command_that_installs_them(monkeypatch):
+    monkeypatch.setattr(tracing, "find_spec", lambda name: None)
+    assert not [*tracing.findings(plan("demo"), MACHINE)]
+    (finding,) = tracing.findings(plan("demo", "proxy.tracing={endpoint: 'http://127.0.0.1:4318'}"), MACHINE)
+    assert "/opt/duet/bin/python -m pip install '.[tracing]'" in finding
+
+
+def test_tracing_with_its_packages_passes():
+    assert not [*tracing.findings(plan("demo", "proxy.tracing={endpoint: 'http://127.0.0.1:4318'}"), MACHINE)]

@@ -1,6 +1,7 @@
 """Engines that fail before the first byte of the answer."""
 
 import json
+import logging
 
 import pytest
 
@@ -187,7 +188,10 @@ async def test_an_aggregated_instance_takes_over_for_a_dead_decode(start):
 @pytest.mark.parametrize(
     ("path", "place"), [("/v1/completions", "proxy.api.completions"), ("/echo", "proxy.api.passthrough")]
 )
-async def test_a_defect_of_the_proxy_is_told_and_counted_and_takes_no_place_for_ever(start, monkeypatch, path, place):
+async def test_a_defect_of_the_proxy_is_told_and_counted_and_takes_no_place_for_ever(
+    start, monkeypatch, caplog, path, place
+):
+    caplog.set_level(logging.INFO)
     duet = await start(settings=Settings(admission=Admission(concurrency=1, queue=0)))
 
     def defect(*_: object) -> str:
@@ -198,5 +202,16 @@ async def test_a_defect_of_the_proxy_is_told_and_counted_and_takes_no_place_for_
         for _ in range(2):
             answer = await duet.client.post(path, json=TEXT)
             assert (answer.status_code, answer.json()["error"]["type"]) == (500, "InternalServerError")
+    assert caplog.text.count("failure=defect") == 2
     assert await duet.metric("duet_requests_total", status="500") == 2
     assert (await duet.client.post(path, json=TEXT)).status_code == 200
+
+
+async def test_a_defect_after_prefill_is_answered_with_the_way_the_request_went(duet, monkeypatch):
+    def defect(*_: object) -> bytes:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr("proxy.completion.decode_body", defect)
+    answer = await duet.client.post("/v1/completions", json=TEXT, headers={"x-request-id": "mine"})
+    assert (answer.status_code, answer.headers["x-request-id"]) == (500, "mine")
+    assert answer.headers["x-duet-prefill"] == "prefill-0"

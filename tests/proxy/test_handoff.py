@@ -52,3 +52,20 @@ def test_nixl_parameters_that_lack_one_are_never_forwarded(key):
 @pytest.mark.parametrize("body", [answer(None), answer({}), answer([1]), b"{}", b"[]", b"not json", b""])
 def test_nixl_answers_without_parameters_hand_nothing_over(body):
     assert NIXL.decode_body(REQUEST, body) is None
+
+
+@pytest.mark.parametrize("document", [answer(PARAMS), NIXL.decode_body(REQUEST, answer(PARAMS))])
+def test_nixl_kv_is_given_back_by_a_request_that_every_engine_refuses(document):
+    body = NIXL.release_body(document)
+    assert body is not None
+    assert json.loads(body) == {
+        "model": "duet-release-kv",
+        "prompt": "x",
+        "max_tokens": 1,
+        "kv_transfer_params": PARAMS,
+    }
+
+
+@pytest.mark.parametrize("body", [answer(None), answer(PARAMS | {"remote_host": None}), b"[]", b"not json", b""])
+def test_where_nixl_keeps_nothing_there_is_nothing_to_give_back(body):
+    assert NIXL.release_body(body) is None
