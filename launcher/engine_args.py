@@ -1,4 +1,4 @@
-"""Decision: the only file that spells vLLM's flags and environment variables (those of a KV connector apart)."""
+"""Decision: the only file that writes vLLM's flags and environment variables (those of a KV connector apart)."""
 
 import json
 from collections.abc import Iterator, Mapping

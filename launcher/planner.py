@@ -7,6 +7,7 @@ from pathlib import Path
 
 from launcher import engine_args
 from launcher.errors import PlanError
+from launcher.fingerprint import fingerprints
 from launcher.inventory import Inventory
 from launcher.kv_transfer import CONNECTORS, ConnectorSetup, Engine
 from launcher.plan import EngineInstance, Plan, PlannedFile, ProxyInstance
@@ -26,6 +27,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
     model = model_reference(profile.model, inventory)
     served_name = profile.model.served_name or (profile.model.id or Path(model).name)
     engines = _engines(profile, inventory, model, served_name, run_directory)
+    known = fingerprints(engines, inventory)
     connector = profile.kv_transfer.connector if profile.roles.prefill else None
     config_path = run_directory / "proxy.json"
     settings = profile.proxy
@@ -42,7 +44,12 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
     )
     config = ProxyConfig(
         topology=Topology(
-            tuple(Instance(each.name, each.role, each.url, bootstrap=_bootstrap(each, connector)) for each in engines),
+            tuple(
+                Instance(
+                    each.name, each.role, each.url, bootstrap=_bootstrap(each, connector), fingerprint=known[each.name]
+                )
+                for each in engines
+            ),
             connector,
         ),
         settings=settings,

@@ -3,7 +3,8 @@
 Written by the launcher, read by the proxy; standard library only, so that both can be tested without the other.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -51,6 +52,8 @@ class Instance:
     """Base address without a trailing slash, e.g. ``http://127.0.0.1:8100``."""
     bootstrap: str | None = None
     """The same of the server by which Mooncake's prefill instances tell of themselves, e.g. ``http://127.0.0.1:8998``."""
+    fingerprint: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What is known of it that its partners must share, by the names of :mod:`proxy.agreement`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,13 @@ class FakeEngine:
         self.queries = 0
         """How often the bootstrap server was asked."""
         self.running = 0
+        self.version = "0.32.0"
+        self.root: str | None = None
+        """What it was given as the model, if that is not the served name."""
+        self.adapters: dict[str, str] = {}
+        """Folders of LoRA adapters by name; only told."""
+        self.cache_config: dict[str, str] = {}
+        """Labels of ``vllm:cache_config_info`` that are not as usual, e.g. ``block_size``."""
         self.freed: list[str] = []
         """The requests of prefill whose KV it was told to free, as this engine had refused to take it over."""
         self.usage: Callable[[], float | None] = lambda: 0.0
@@ -202,11 +209,11 @@ class FakeEngine:
                 await reply.whole(self.health or 500, b"")
             case "GET", "/v1/models":
                 self.asked_models.append(seen)
-                await reply.whole(200, json.dumps(answers.models(self.model)).encode())
+                await reply.whole(200, json.dumps(answers.models(self.model, self.root, self.adapters)).encode())
             case "POST", "/tokenize":
                 await reply.whole(200, json.dumps(answers.tokenized(json.loads(seen.body))).encode())
             case "GET", "/version":
-                await reply.whole(200, b'{"version":"0.32.0"}')
+                await reply.whole(200, json.dumps({"version": self.version}, separators=(",", ":")).encode())
             case "GET", "/metrics":
                 text = answers.metrics(
                     self.model,
@@ -214,8 +221,11 @@ class FakeEngine:
                     self.running if self.thawed.is_set() else 0,
                     started=self.started,
                     generated=self.generated,
-                    kv_dtype=self.kv_dtype,
-                    block_size=self.block_size,
+                    cache_config={
+                        "block_size": str(self.block_size),
+                        "cache_dtype": self.kv_dtype,
+                        **self.cache_config,
+                    },
                     transfers=(
                         self.by_source["external_kv_transfer"] * 4096,
                         self.by_source["external_kv_transfer"] / 1e6,
