@@ -39,6 +39,7 @@ class Server:
     def __init__(self):
         self.status, self.body, self.cut = "200 OK", WHOLE, False
         self.counters = [0]
+        self.verdict = "proven"
         self.asked = {}
 
     async def serve(self, reader, writer):
@@ -46,7 +47,12 @@ class Server:
         length = int(next((line[15:] for line in head.split("\r\n") if line.startswith("content-length:")), 0))
         if content := await reader.readexactly(length):
             self.asked = json.loads(content)
-        status, kind, body = ("200 OK", "text/plain", self.metrics()) if "/metrics" in head else self.answer()
+        if "/metrics" in head:
+            status, kind, body = "200 OK", "text/plain", self.metrics()
+        elif "/pairs/prove" in head:
+            status, kind, body = "200 OK", "application/json", self.matrix()
+        else:
+            status, kind, body = self.answer()
         size = len(body) + (100 if self.cut else 0)
         headers = f"content-type: {kind}\r\ncontent-length: {size}\r\nx-duet-path: pd\r\nconnection: close"
         writer.write(f"HTTP/1.1 {status}\r\n{headers}\r\n\r\n{body}".encode())
@@ -56,6 +62,13 @@ class Server:
 
     def answer(self):
         return self.status, "text/event-stream", self.body
+
+    def matrix(self):
+        proof = {"verdict": self.verdict, "at": 1.0, "reason": "", "tokens": 144, "seconds": 0.1}
+        pair = {"prefill": "prefill-0", "decode": "decode-0", "standing": "proven", "gets_requests": True}
+        counts = {"handed_over": 1, "failed": 0, "last_handed_over": 1.0, "reason": ""}
+        speed = {"bytes": 4096, "transfer_seconds": 0.1, "bytes_per_second": 40960.0}
+        return json.dumps({"pairs": [{**pair, **counts, "proof": {**proof, **speed}}], "blamed": {}})
 
     def metrics(self):
         """The next counter; the last one stays."""
@@ -176,6 +189,14 @@ async def test_a_counter_that_rose_by_the_prompt_is_the_proof(server, settled, c
     assert await demo(settled, client) is not once
     assert "Proved: decode computed none of the 31 prompt tokens itself" in printed(demo)
     assert "It is Paris." in printed(demo)
+
+
+async def test_a_canary_that_does_not_come_through_is_no_proof(server, settled, client):
+    server.counters, server.verdict = [5, 36], "wrong_text"
+    demo, printed = session(once=True)
+    with pytest.raises(ProofError, match="a canary did not come through"):
+        await demo(settled, client)
+    assert "wrong text" in printed(demo)
 
 
 async def test_a_counter_that_did_not_rise_is_no_proof(server, settled, client, monkeypatch):
