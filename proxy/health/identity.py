@@ -59,7 +59,7 @@ def _models(body: bytes) -> Iterator[tuple[str, str]]:
     """The model that was loaded, its names, and where its adapters come from."""
     listed = _object(body).get("data")
     entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    if names := sorted(str(entry.get("id")) for entry in entries if entry.get("parent") is None):
+    if names := sorted(str(entry["id"]) for entry in entries if "id" in entry and entry.get("parent") is None):
         yield Fact.SERVED_NAMES, ", ".join(names)
     for entry in entries:
         root, parent, length = (entry.get(key) for key in ("root", "parent", "max_model_len"))
