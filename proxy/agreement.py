@@ -26,6 +26,8 @@ class Fact(StrEnum):
     VERSION = "vLLM version"
     MODEL = "model"
     """The literal text that the engine is given: NIXL's handshake compares it."""
+    SERVED_NAMES = "served model names"
+    """What clients call the model: prefill refuses a name that only decode knows."""
     WEIGHTS = "digest of the weights"
     DRAFT_WEIGHTS = "digest of the draft's weights"
     DTYPE = "dtype"

@@ -56,11 +56,12 @@ def _version(body: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _models(body: bytes) -> Iterator[tuple[str, str]]:
-    """The model that was loaded, and where its adapters come from."""
-    entries = _object(body).get("data")
-    for entry in entries if isinstance(entries, list) else ():
-        if not isinstance(entry, dict):
-            continue
+    """The model that was loaded, its names, and where its adapters come from."""
+    listed = _object(body).get("data")
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    if names := sorted(str(entry["id"]) for entry in entries if "id" in entry and entry.get("parent") is None):
+        yield Fact.SERVED_NAMES, ", ".join(names)
+    for entry in entries:
         root, parent, length = (entry.get(key) for key in ("root", "parent", "max_model_len"))
         if root is not None:
             yield Fact.MODEL if parent is None else f"adapter {entry.get('id')}", str(root)

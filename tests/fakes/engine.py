@@ -113,6 +113,8 @@ class FakeEngine:
         self.version = "0.32.0"
         self.root: str | None = None
         """What it was given as the model, if that is not the served name."""
+        self.base: str | None = None
+        """The name of its model, when requests have to ask for an adapter's."""
         self.adapters: dict[str, str] = {}
         """Folders of LoRA adapters by name; only told."""
         self.cache_config: dict[str, str] = {}
@@ -209,7 +211,9 @@ class FakeEngine:
                 await reply.whole(self.health or 500, b"")
             case "GET", "/v1/models":
                 self.asked_models.append(seen)
-                await reply.whole(200, json.dumps(answers.models(self.model, self.root, self.adapters)).encode())
+                await reply.whole(
+                    200, json.dumps(answers.models(self.base or self.model, self.root, self.adapters)).encode()
+                )
             case "POST", "/tokenize":
                 await reply.whole(200, json.dumps(answers.tokenized(json.loads(seen.body))).encode())
             case "GET", "/version":

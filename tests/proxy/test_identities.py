@@ -59,6 +59,7 @@ async def test_all_that_an_engine_tells_is_read(client):
     assert facts == {
         "vLLM version": "0.33.1",
         "model": "/models/a",
+        "served model names": "fake",
         "longest sequence": "2048",
         "adapter sql": "/adapters/sql",
         "block size": "32",

@@ -65,7 +65,7 @@ async def test_a_silent_one_holds_up_only_its_own_requests(start):
 def pair_of_one_base(**models: str) -> list[FakeEngine]:
     engines = [FakeEngine(role, model=model) for role, model in models.items()]
     for engine in engines:
-        engine.root = "fake"
+        engine.base = "fake"
     return engines
 
 
