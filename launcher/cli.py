@@ -22,6 +22,7 @@ from launcher.local import detach, drain, logs, pairs, status, stop
 from launcher.local.run_directory import RunDirectory
 from launcher.plan import Plan
 from launcher.up import OnceReady, up
+from launcher.weights import with_weights
 
 NOT_HEALTHY = 1
 INTERRUPTED = 130
@@ -83,8 +84,10 @@ def plan_profile(
 ) -> None:
     """Print exactly what `up` would run; starts nothing."""
     loaded = loader.load(profile, _overrides(overrides, model))
-    inventory = machine.look(os.environ)
-    settled = planner.plan(loaded, inventory, name=_name(profile), run_directory=run_dir.absolute())
+    inventory, name, directory = machine.look(os.environ), _name(profile), run_dir.absolute()
+    drafted = planner.plan(loaded, inventory, name=name, run_directory=directory)
+    inventory = with_weights(inventory, drafted, os.environ)
+    settled = planner.plan(loaded, inventory, name=name, run_directory=directory)
     show.plan(settled, as_json=output is Output.JSON)
     for remark in preflight.remarks(loaded, settled):
         typer.echo(f"warning: {remark}", err=True)

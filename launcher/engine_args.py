@@ -1,4 +1,4 @@
-"""Decision: the only file that spells vLLM's flags and environment variables (those of a KV connector apart)."""
+"""Decision: the only file that writes vLLM's flags and environment variables (those of a KV connector apart)."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -23,9 +23,17 @@ _DECODE_ONLY = frozenset({SpeculationMethod.NGRAM})
 
 
 def argv(
-    profile: Profile, role: Role, settings: RoleSettings, *, model: str, served_name: str, host: str, port: int
+    profile: Profile,
+    role: Role,
+    settings: RoleSettings,
+    *,
+    model: str,
+    served_name: str,
+    host: str,
+    port: int,
+    of_connector: Mapping[str, JsonValue],
 ) -> tuple[str, ...]:
-    """The options of one engine, without the program and without the KV connector."""
+    """The options of one engine, without the program; ``of_connector`` are those of its KV connector, by name."""
     flags: dict[str, JsonValue] = {
         "model": model,
         "served-model-name": served_name,
@@ -49,7 +57,7 @@ def argv(
     }
     if profile.proxy.tracing is not None:  # vLLM's spans become parts of the proxy's; vLLM brings the packages itself
         flags["otlp-traces-endpoint"] = profile.proxy.tracing.traces_url
-    own = (*flags, "kv-transfer-config")
+    own = (*flags, "kv-transfer-config", *of_connector)
     for key, value in settings.engine_args.items():
         name = key.replace("_", "-")
         if not name:
@@ -62,7 +70,7 @@ def argv(
         if name.startswith("-"):
             raise PlanError(f"roles.{role}.engine_args.{key}: write the option's name without dashes in front")
         flags[name] = value
-    return tuple(part for name, value in flags.items() for part in _flag(name, value))
+    return tuple(part for name, value in {**flags, **of_connector}.items() for part in _flag(name, value))
 
 
 def environment(

@@ -28,6 +28,15 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Weights that an engine loads."""
+
+    name: str
+    """An absolute folder or a hub id."""
+    revision: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
     """A machine at one moment."""
 
@@ -44,3 +53,7 @@ class Inventory:
     gpus: tuple[Gpu, ...] = ()
     listeners: Mapping[int, Listener] = field(default_factory=dict)
     """TCP port -> who listens on it."""
+    engine_version: str = ""
+    """Of vLLM in that interpreter; empty when there is none."""
+    weights: Mapping[Checkpoint, str] = field(default_factory=dict)
+    """Digests of what lies on this machine."""

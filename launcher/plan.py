@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from launcher.profile import Device
-from proxy.topology import Role
+from proxy.topology import ConnectorKind, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class EngineInstance:
     host: str
     port: int
     side_channel_port: int | None
-    """Where the connector's handshake listens; ``None`` without a connector."""
+    """Where its KV connector listens, from this port on; ``None`` if it does not."""
     gpus: tuple[int, ...]
     """CUDA device indices; empty on a CPU."""
     kv_cache_memory: int | None
@@ -85,6 +85,8 @@ class Plan:
     model: str
     """What engines are given as the model: an absolute folder or a hub id."""
     served_name: str
+    connector: ConnectorKind | None
+    """How prefill and decode meet."""
     checkpoint_scheme: str | None
     """How the checkpoint is said to be quantized."""
     engines: tuple[EngineInstance, ...]

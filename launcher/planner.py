@@ -1,17 +1,20 @@
 """Decision: profile + machine -> plan. Names, ports and devices are settled here and only here."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from launcher import engine_args, kv_transfer
+from launcher import engine_args
 from launcher.errors import PlanError
+from launcher.fingerprint import fingerprints
 from launcher.inventory import Inventory
+from launcher.kv_transfer import CONNECTORS, ConnectorSetup, Engine
 from launcher.plan import EngineInstance, Plan, PlannedFile, ProxyInstance
-from launcher.profile import Device, Model, Profile
+from launcher.profile import Device, Model, Ports, Profile, RoleSettings
 from proxy import config as proxy_config
 from proxy.config import ProxyConfig
-from proxy.topology import Instance, Role, Topology
+from proxy.topology import ConnectorKind, Instance, Role, Topology
 
 _HOST = "127.0.0.1"  # engines have no authentication: only the proxy is reachable from outside
 
@@ -23,7 +26,9 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
     """
     model = model_reference(profile.model, inventory)
     served_name = profile.model.served_name or (profile.model.id or Path(model).name)
-    engines = _engines(profile, inventory, model, served_name)
+    engines = _engines(profile, inventory, model, served_name, run_directory)
+    known = fingerprints(engines, inventory)
+    connector = profile.kv_transfer.connector if profile.roles.prefill else None
     config_path = run_directory / "proxy.json"
     settings = profile.proxy
     proxy = ProxyInstance(
@@ -39,8 +44,13 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
     )
     config = ProxyConfig(
         topology=Topology(
-            tuple(Instance(engine.name, engine.role, engine.url) for engine in engines),
-            profile.kv_transfer.connector if profile.roles.prefill else None,
+            tuple(
+                Instance(
+                    each.name, each.role, each.url, bootstrap=_bootstrap(each, connector), fingerprint=known[each.name]
+                )
+                for each in engines
+            ),
+            connector,
         ),
         settings=settings,
     )
@@ -49,6 +59,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
         device=profile.device,
         model=model,
         served_name=served_name,
+        connector=connector,
         checkpoint_scheme=profile.quantization.checkpoint_scheme,
         engines=engines,
         proxy=proxy,
@@ -70,33 +81,39 @@ def model_reference(model: Model, inventory: Inventory) -> str:
     return str(inventory.cache / "models" / str(model.bundled))
 
 
-def _engines(profile: Profile, inventory: Inventory, model: str, served_name: str) -> tuple[EngineInstance, ...]:
+def _engines(
+    profile: Profile, inventory: Inventory, model: str, served_name: str, run_directory: Path
+) -> tuple[EngineInstance, ...]:
     total = sum(settings.replicas for _, settings in profile.roles.items())
     cores = max(1, inventory.cores // total)
     taken = {profile.proxy.port, *inventory.listeners}
     if profile.proxy.admin is not None:
         taken.add(profile.proxy.admin.port)
-    ports = _free_ports(profile.ports.engine, taken)
-    side_ports = _free_ports(profile.ports.side_channel, taken)
     gpus = count()
     engines = []
     for role, settings in profile.roles.items():
         for number in range(settings.replicas):
+            name = f"{role}-{number}"
             devices = _devices(profile.device, settings.tensor_parallel, gpus)
-            port = next(ports)
-            side_port = None if role is Role.AGGREGATED else next(side_ports)
+            port = _free_port(profile.ports, "engine", taken)
+            side_port, setup = _connector(profile, role, settings, name, taken, run_directory)
             options = engine_args.argv(
-                profile, role, settings, model=model, served_name=served_name, host=_HOST, port=port
+                profile,
+                role,
+                settings,
+                model=model,
+                served_name=served_name,
+                host=_HOST,
+                port=port,
+                of_connector=setup.all_options() if setup else {},
             )
-            env = engine_args.environment(profile, settings, name=f"{role}-{number}", cores=cores, gpus=devices)
-            if side_port is not None:
-                setup = kv_transfer.setup(profile.kv_transfer, role, profile.device, _HOST, side_port)
-                options = (*options, "--kv-transfer-config", setup.config)
-                env = {**setup.env, **env}
+            env = engine_args.environment(profile, settings, name=name, cores=cores, gpus=devices)
+            if setup is not None:
+                env = {**setup.env_defaults, **env, **setup.env}
             program = profile.engine_command or (inventory.python, *engine_args.ENGINE_MODULE)
             engines.append(
                 EngineInstance(
-                    name=f"{role}-{number}",
+                    name=name,
                     role=role,
                     argv=(*program, *options),
                     env=dict(sorted(env.items())),
@@ -110,14 +127,43 @@ def _engines(profile: Profile, inventory: Inventory, model: str, served_name: st
     return tuple(engines)
 
 
+def _bootstrap(engine: EngineInstance, connector: ConnectorKind | None) -> str | None:
+    if engine.side_channel_port is None or connector is None or not CONNECTORS[connector].bootstraps:
+        return None
+    return f"http://{engine.host}:{engine.side_channel_port}"
+
+
+def _connector(
+    profile: Profile, role: Role, settings: RoleSettings, name: str, taken: set[int], run_directory: Path
+) -> tuple[int | None, ConnectorSetup | None]:
+    """The first of an engine's ports for its connector, and the connector's setup; none if it is aggregated."""
+    if role is Role.AGGREGATED:
+        return None, None
+    connector = CONNECTORS[profile.kv_transfer.connector]
+    engine = Engine(name, role, settings, profile.device, _HOST, None, run_directory)
+    if connector.ports is not None and role in connector.listeners:
+        port = _free_port(profile.ports, connector.ports, taken, connector.width(engine))
+        engine = replace(engine, port=port)
+    setup = connector.setup(profile.kv_transfer, engine)
+    if own := next((variable for variable in setup.env if variable in settings.env), None):
+        raise PlanError(
+            f"roles.{role}.env.{own}: Duet sets it itself, so that all instances fit together"
+            + (f"; ports.{connector.ports} says where ports begin" if own.endswith("PORT") else "")
+        )
+    return engine.port, setup
+
+
 def _devices(device: Device, number: int, indices: Iterator[int]) -> tuple[int, ...]:
     return tuple(next(indices) for _ in range(number)) if device is Device.CUDA else ()
 
 
-def _free_ports(first: int, taken: set[int]) -> Iterator[int]:
-    """The ports from ``first`` up that are not in ``taken``; each one handed out is added to it."""
-    for port in range(first, 65536):
-        if port not in taken:
-            taken.add(port)
-            yield port
-    raise PlanError(f"no free port from {first} to 65535: lower ports.engine or ports.side_channel")
+def _free_port(ports: Ports, key: str, taken: set[int], width: int = 1) -> int:
+    """The first of so many free ports in a row, from where the profile says; they are added to those taken."""
+    first: int = getattr(ports, key)
+    for port in range(first, 65536 - width + 1):
+        row = range(port, port + width)
+        if taken.isdisjoint(row):
+            taken.update(row)
+            return port
+    what = "no free port" if width == 1 else f"no {width} free ports in a row"
+    raise PlanError(f"{what} from {first} to 65535: lower ports.{key}")

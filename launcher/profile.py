@@ -4,7 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ByteSize, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, JsonValue, model_validator
 
 from proxy.settings import Settings as ProxySettings
 from proxy.topology import ConnectorKind, Role
@@ -105,14 +105,77 @@ class Roles(Shape):
         return tuple((role, settings) for role in Role if (settings := getattr(self, role.value)) is not None)
 
 
+class SharedStorage(Shape):
+    """Of the connectors ``shared-storage`` and ``multi``."""
+
+    path: Path | None = None
+    """The folder of the KV files, which nobody deletes; ``~`` is expanded; default: ``kv`` in the run directory."""
+
+
+class LMCache(Shape):
+    """Of the connector ``lmcache``."""
+
+    remote_url: str
+    """The store that all engines use, e.g. ``redis://127.0.0.1:6379`` or ``lm://127.0.0.1:65432``."""
+
+
+class Mooncake(Shape):
+    """Of the connector ``mooncake``."""
+
+    protocol: Literal["rdma", "tcp"] = "rdma"
+    device_name: str = ""
+    """RDMA devices, separated by commas; empty: Mooncake chooses."""
+
+
+_NAMES_IN_THE_ENGINE = {
+    "NixlConnector": "nixl-pull",
+    "NixlPullConnector": "nixl-pull",
+    "NixlPushConnector": "nixl-push",
+    "ExampleConnector": "shared-storage",
+    "SharedStorageConnector": "shared-storage, as vLLM's ExampleConnector is called here",
+    "MooncakeConnector": "mooncake",
+    "LMCacheConnectorV1": "lmcache",
+    "MultiConnector": "multi",
+    "PyNcclConnector": "nixl-pull: vLLM has no PyNcclConnector any more",
+    "P2pNcclConnector": "nixl-pull: vLLM has no P2pNcclConnector any more",
+}
+
+
+def _by_our_name(given: object) -> object:
+    if isinstance(given, str) and (ours := _NAMES_IN_THE_ENGINE.get(given)):
+        raise ValueError(f"write {ours}")
+    return given
+
+
+_NIXL = {ConnectorKind.NIXL_PULL, ConnectorKind.NIXL_PUSH, ConnectorKind.MULTI}
+_BELONGS_TO = {
+    "lease": _NIXL,
+    "shared_storage": {ConnectorKind.SHARED_STORAGE, ConnectorKind.MULTI},
+    "lmcache": {ConnectorKind.LMCACHE},
+    "mooncake": {ConnectorKind.MOONCAKE},
+}
+
+
 class KVTransfer(Shape):
     """How the KV cache gets from prefill to decode."""
 
-    connector: ConnectorKind = ConnectorKind.NIXL_PULL
+    connector: Annotated[ConnectorKind, BeforeValidator(_by_our_name)] = ConnectorKind.NIXL_PULL
     load_failure_policy: LoadFailurePolicy = LoadFailurePolicy.FAIL
     """Always written to the engine, since its default changed between versions."""
     lease: Annotated[int, Field(ge=5)] = 30
-    """Seconds that prefill keeps a KV cache for decode."""
+    """Seconds that prefill keeps a KV cache for decode; only with NIXL."""
+    shared_storage: SharedStorage | None = None
+    lmcache: LMCache | None = None
+    mooncake: Mooncake | None = None
+
+    @model_validator(mode="after")
+    def _fits_connector(self) -> Self:
+        for key, owners in _BELONGS_TO.items():
+            if key in self.model_fields_set and self.connector not in owners:
+                raise ValueError(f"{key} belongs to {' and '.join(sorted(owners))}, not to {self.connector}: remove it")
+        if self.connector is ConnectorKind.LMCACHE and self.lmcache is None:
+            raise ValueError("connector lmcache needs lmcache.remote_url: the store that all engines use")
+        return self
 
 
 class Quantization(Shape):
@@ -172,6 +235,8 @@ class Ports(Shape):
     engine: Port = 8100
     side_channel: Port = 5600
     """Where NIXL's handshake listens."""
+    bootstrap: Port = 8998
+    """Where Mooncake's prefill instances tell of themselves."""
 
 
 class Profile(Shape):
@@ -203,4 +268,6 @@ class Profile(Shape):
                 raise ValueError(f"roles.{role}: kv_cache_memory and gpu_memory_utilization exclude each other")
         if self.device is Device.CPU and self.quantization.weights != "checkpoint":
             raise ValueError(f"quantization.weights {self.quantization.weights} has no CPU kernel: use a checkpoint")
+        if self.device is Device.CPU and self.roles.prefill and self.kv_transfer.connector is ConnectorKind.MOONCAKE:
+            raise ValueError("kv_transfer.connector mooncake needs device cuda: vLLM's asks for an accelerator")
         return self

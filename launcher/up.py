@@ -12,6 +12,7 @@ from launcher.local.run_directory import RunDirectory
 from launcher.local.supervisor import Reporter, Supervisor
 from launcher.plan import Plan
 from launcher.profile import Profile
+from launcher.weights import with_weights
 
 OnceReady = Callable[[Plan, httpx.AsyncClient], Awaitable[bool]]
 
@@ -40,6 +41,8 @@ async def up(
         if profile.model.bundled:
             preflight.check(plan, inventory, preflight.MACHINE)  # before a download
             prepare(profile.model.bundled, inventory.cache, tell)
+        inventory = with_weights(inventory, plan, environ)
+        plan = planner.plan(profile, inventory, name=name, run_directory=directory.path)
         preflight.check(plan, inventory)
         for remark in preflight.remarks(profile, plan):
             tell(f"warning: {remark}")

@@ -18,6 +18,7 @@ from proxy.api.failures import add_failure_handlers
 from proxy.api.gate import Gate
 from proxy.api.ops import ops_routes, public_ops_routes
 from proxy.api.passthrough import Passthrough, passthrough_routes
+from proxy.bootstrap import Bootstrap
 from proxy.config import ProxyConfig
 from proxy.dispatch import Dispatcher
 from proxy.engine import EngineClient
@@ -117,6 +118,7 @@ def _prover(
     """Its canaries go the way of requests, but are counted apart, and nobody is blamed for them on the way."""
     apart = Metrics(CollectorRegistry(), pool, queues=False)
     exchange = Exchange(settings.timeouts, pool, steering, client)
-    handover = HandOver(exchange, pool, steering, apart, releases, NoEvidence)
+    bootstrap = Bootstrap(client, settings.timeouts.prefill)
+    handover = HandOver(exchange, pool, steering, bootstrap, apart, releases, NoEvidence)
     canary = Canary(settings.canary, client, exchange, handover, apart, Random())
     return Prover(settings.canary, pool, canary, metrics)

@@ -5,6 +5,7 @@ engine as they were written.
 """
 
 import json
+from collections.abc import Set
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -161,23 +162,37 @@ def bypass(completion: Completion) -> Bypass | None:
     return None
 
 
-def prefill_body(completion: Completion, kv_params: JsonObject) -> bytes:
-    """The prefill leg: one token, not streamed, and the request to keep the KV."""
+def prefill_body(
+    completion: Completion,
+    kv_params: JsonObject | None,
+    *,
+    without: Set[str] = frozenset(),
+    more: JsonObject | None = None,
+) -> bytes:
+    """The prefill leg: one token, not streamed, and the request to keep the KV, if the connector needs one.
+
+    ``without`` names further keys that are left out, ``more`` are added.
+    """
     document = completion.document
-    kept = {key: value for key, value in document.items() if key not in _NOT_FOR_PREFILL}
+    unwanted = _NOT_FOR_PREFILL | without if without else _NOT_FOR_PREFILL
+    kept = {key: value for key, value in document.items() if key not in unwanted}
     if document.get("stream") and isinstance(document.get("stream_options"), dict):
         del kept["stream_options"]  # which without a stream are refused
     caps = {key: 1 for key in _CAPS if key in kept} | _ONE_TOKEN[completion.endpoint]
     refused = {key: document[key] for key in _COUNTS if not _may_be_number(document.get(key))}
-    return _text({**kept, **caps, **refused, "stream": False, KV_KEY: kv_params})
+    asked = {} if kv_params is None else {KV_KEY: kv_params}
+    return _text({**kept, **caps, **refused, **(more or {}), "stream": False, **asked})
 
 
-def decode_body(completion: Completion, kv_params: JsonObject) -> bytes:
-    """The decode leg: the client's bytes with ``kv_transfer_params`` as the last key."""
+def decode_body(completion: Completion, kv_params: JsonObject, more: JsonObject | None = None) -> bytes:
+    """The decode leg: the client's bytes with ``more`` and ``kv_transfer_params`` as the last keys.
+
+    A key that comes twice means what it says last.
+    """
     end = completion.body.rindex(b"}")
     comma = b"," if completion.document else b""
-    member = comma + _text({KV_KEY: kv_params})[1:-1]
-    return completion.body[:end] + member + completion.body[end:]
+    members = comma + _text({**(more or {}), KV_KEY: kv_params})[1:-1]
+    return completion.body[:end] + members + completion.body[end:]
 
 
 def _bypass_of_response(document: JsonObject) -> Bypass | None:

@@ -10,6 +10,7 @@ from collections.abc import Set
 from dataclasses import replace
 from functools import partial
 
+from proxy.bootstrap import Bootstrap
 from proxy.completion import Bypass, bypass
 from proxy.engine import EngineClient
 from proxy.errors import EngineFailure, EngineUnreachable, NoInstance
@@ -43,7 +44,8 @@ class Dispatcher:
     ) -> None:
         self._settings = settings
         self._exchange = Exchange(settings.timeouts, pool, steering, client)
-        self._handover = HandOver(self._exchange, pool, steering, metrics, releases)
+        bootstrap = Bootstrap(client, settings.timeouts.prefill)
+        self._handover = HandOver(self._exchange, pool, steering, bootstrap, metrics, releases)
         self._pool = pool
         self._steering = steering
         self._metrics = metrics

@@ -36,6 +36,8 @@ class Call:
     policy: FailurePolicy
     hint: Hint = NO_HINT
     trace: Trace | None = None
+    waits_for_prefill: bool = False
+    """Whether the answering leg has to wait for the other one: its time begins after that one's."""
 
     @property
     def dialect(self) -> Dialect:
@@ -78,6 +80,7 @@ class Exchange:
     def __init__(self, timeouts: Timeouts, pool: Pool, steering: Steering, client: EngineClient) -> None:
         self._timeouts = timeouts
         self._whole = replace(timeouts.decode, first_byte=timeouts.whole_answer)
+        self._prefill_time = timeouts.prefill.first_byte
         self._pool = pool
         self._steering = steering
         self._client = client
@@ -142,6 +145,8 @@ class Exchange:
     ) -> Answer:
         sent, left = (None, None) if kept is None else (kept.sent, kept.left_at_decode)
         limits = self._timeouts.decode if call.completion.document.get("stream") is True else self._whole
+        if call.waits_for_prefill:
+            limits = replace(limits, first_byte=limits.first_byte + self._prefill_time)
         try:
             async with AsyncExitStack() as resources:
                 resources.enter_context(self._pool.using(member))

@@ -2,7 +2,11 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
+from proxy.bootstrap import Bootstrap
 from proxy.completion import Bypass
 from proxy.errors import (
     EngineAborted,
@@ -14,12 +18,18 @@ from proxy.errors import (
     ProxyError,
 )
 from proxy.evidence import Evidence
-from proxy.exchange import Answer, Call, Exchange
+from proxy.exchange import Answer, Call, Exchange, Stream
 from proxy.handoff import Handoff
+from proxy.handoff.protocol import Concurrent, Order, Source
+from proxy.headers import with_headers
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
 from proxy.release import Kept, Releases
+from proxy.side_by_side import ended, side_by_side
 from proxy.steering import Steering
+
+T = TypeVar("T")
+NextDecode = Callable[[str | None], Member | None]
 
 
 class HandOverFailed(Exception):
@@ -39,68 +49,123 @@ class HandOver:
         exchange: Exchange,
         pool: Pool,
         steering: Steering,
+        bootstrap: Bootstrap,
         metrics: Metrics,
         releases: Releases,
         evidence: type[Evidence] = Evidence,
     ) -> None:
         """``evidence``: what the legs' outcomes are held against."""
         self._exchange = exchange
-        self._evidence = evidence
         self._pool = pool
         self._steering = steering
+        self._bootstrap = bootstrap
+        self._evidence = evidence
         self._metrics = metrics
         self._releases = releases
 
-    async def through(
-        self, call: Call, handoff: Handoff, prefill: Member, next_decode: Callable[[str | None], Member | None]
-    ) -> Answer:
+    async def through(self, call: Call, handoff: Handoff, prefill: Member, next_decode: NextDecode) -> Answer:
         """Prefill, hand over, decode; raises :class:`HandOverFailed`.
 
-        ``next_decode`` is asked for the decode instance when the KV is there, and again, with the name of the one that
-        could not be reached, as long as the KV waits for somebody to take it; ``None`` ends it.
+        ``next_decode`` is asked for the decode instance when the KV is there, or at once if the legs run side by side;
+        and again, with the name of the one that could not be reached, as long as the KV waits for somebody to take it.
+        ``None`` ends it.
         """
         record = call.record
+        record.attempts += 1
         record.prefill, record.decode = prefill.instance.name, None
+        if handoff.order is Order.CONCURRENT:
+            return await self._both(call, handoff, prefill, next_decode)
         kept = Kept(self._releases, handoff, prefill, call.headers)
-        try:
-            body = await self._prefill(call, handoff, prefill, kept)
-        except PrefillWithoutKV as exc:
-            raise HandOverFailed(Bypass.PREFILL_WITHOUT_KV, exc) from exc
-        except EngineFailure as exc:
-            raise HandOverFailed(Bypass.PREFILL_FAILED, exc) from exc
+        asked = handoff.prefill_body(call.completion)
+        body = await self._prefill(call, prefill, asked, partial(handoff.decode_body, call.completion), kept)
         try:
             return await self._decode(call, prefill, body, next_decode, kept)
         except BaseException:  # also when the client has left
             kept.give_back(body)
             raise
 
-    async def _prefill(self, call: Call, handoff: Handoff, prefill: Member, kept: Kept) -> bytes:
-        """Run the prefill leg; returns the body for decode."""
+    async def _both(self, call: Call, handoff: Concurrent, prefill: Member, next_decode: NextDecode) -> Answer:
+        """Decode must not wait for a prefill that has failed, nor prefill compute for a decode that has."""
+        if prefill.source is None and handoff.has_bootstrap:
+            prefill.source = await self._ask(prefill)
+        record, known = call.record, prefill.source
+        # Engines tell tries of one request apart by their id: what is left of one must not meet the next.
+        attempt = record.id.internal if record.attempts == 1 else f"{record.id.internal}.{record.attempts}"
+        call = replace(call, headers=with_headers(call.headers, [(b"x-request-id", attempt.encode())]))
+        try:
+            if known is None:
+                prefill.source = source = await self._prefill_for(call, handoff, prefill, None, attempt)
+                body = handoff.decode_body(call.completion, attempt, source)
+                return await self._decode(call, prefill, body, next_decode)
+            body = handoff.decode_body(call.completion, attempt, known)
+            answer, leg = await side_by_side(
+                self._prefill_for(call, handoff, prefill, known, attempt),
+                self._decode(replace(call, waits_for_prefill=True), prefill, body, next_decode),
+                _discard,
+            )
+        except (HandOverFailed, EngineFailure):
+            prefill.source = None  # it may be another process by now
+            raise
+        if isinstance(answer, Stream):
+            answer.resources.push_async_callback(ended, leg)
+        else:
+            await ended(leg)
+        return answer
+
+    async def _prefill_for(
+        self, call: Call, handoff: Concurrent, prefill: Member, known: Source | None, attempt: str
+    ) -> Source:
+        """The prefill leg; who decode gets KV from. If that is not who it was told, it waits in vain."""
+
+        def read(answer: bytes) -> Source | None:
+            source = handoff.source(answer, known)
+            other = known is not None and source is not None and source.engine_id != known.engine_id
+            return None if other else source
+
+        if known is not None and known.rank is not None:
+            rank = (b"x-data-parallel-rank", b"%d" % known.rank)
+            call = replace(call, headers=with_headers(call.headers, [rank]))
+        return await self._prefill(call, prefill, handoff.prefill_body(call.completion, attempt), read)
+
+    async def _ask(self, prefill: Member) -> Source:
+        try:
+            return await self._bootstrap.source(prefill.instance)
+        except EngineFailure as failure:
+            self._evidence(prefill, self._metrics).settle(failure)
+            raise HandOverFailed(Bypass.PREFILL_FAILED, failure) from failure
+
+    async def _prefill(
+        self, call: Call, prefill: Member, asked: bytes, read: Callable[[bytes], T | None], kept: Kept | None = None
+    ) -> T:
+        """Run the prefill leg; returns what ``read`` finds in its answer. Raises :class:`HandOverFailed`."""
         started = time.monotonic()
         evidence = self._evidence(prefill, self._metrics)
         try:
             with self._pool.using(prefill), self._steering.prefilling(prefill, call.hint):
-                answer = await self._exchange.prefill(call, prefill, handoff.prefill_body(call.completion), kept)
-            body = handoff.decode_body(call.completion, answer.body)
-            if body is None:
+                answer = await self._exchange.prefill(call, prefill, asked, kept)
+            found = read(answer.body)
+            if found is None:
                 raise PrefillWithoutKV(prefill.instance.name)
         except ProxyError as error:
             evidence.settle(error)
-            raise
+            if not isinstance(error, EngineFailure):
+                raise
+            without_kv = isinstance(error, PrefillWithoutKV)
+            raise HandOverFailed(Bypass.PREFILL_WITHOUT_KV if without_kv else Bypass.PREFILL_FAILED, error) from error
         evidence.settle(None)
         self._metrics.handoff.observe(time.monotonic() - started)
-        return body
+        return found
 
     async def _decode(
-        self, call: Call, prefill: Member, body: bytes, next_decode: Callable[[str | None], Member | None], kept: Kept
+        self, call: Call, prefill: Member, body: bytes, next_decode: NextDecode, kept: Kept | None = None
     ) -> Answer:
         unreachable: EngineUnreachable | None = None
         while (decode := next_decode(unreachable.instance if unreachable else None)) is not None:
             call.record.decode = decode.instance.name
             pair = self._pool.pair(prefill, decode)
             trial = pair.breaker.begin()
+            evidence = self._evidence(decode, self._metrics, pair)
             try:
-                evidence = self._evidence(decode, self._metrics, pair)
                 return await self._exchange.serve(call, decode, body, evidence, kept)
             except EngineUnreachable as exc:
                 unreachable = exc
@@ -109,6 +174,13 @@ class HandOver:
             finally:
                 if trial:
                     pair.breaker.give_back()
+        if kept is None and not call.waits_for_prefill:  # else it is given back, or prefill is told to stop
+            self._metrics.kv_stranded.inc()
         if unreachable is not None:
             raise HandOverFailed(Bypass.DECODE_FAILED, unreachable)
         raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No decode instance can take the KV over any more."))
+
+
+async def _discard(answer: Answer) -> None:
+    if isinstance(answer, Stream):
+        await answer.resources.aclose()

@@ -85,6 +85,12 @@ def to_engine_unchanged(client: Iterable[tuple[bytes, bytes]], internal_id: str)
     return [*kept, (b"x-request-id", internal_id.encode())]
 
 
+def with_headers(headers: RawHeaders, new: RawHeaders) -> RawHeaders:
+    """The headers with others in place of those of the same names."""
+    replaced = {name for name, _ in new}
+    return [*(header for header in headers if header[0] not in replaced), *new]
+
+
 def from_engine(engine: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
     """The engine's headers that go to the client."""
     return [(name, value) for name, value in _end_to_end(engine) if name not in _NOT_FROM_ENGINE]

@@ -30,6 +30,8 @@ class Standing(StrEnum):
     """One of the two does not serve."""
     TRIAL = "trial"
     """The while is over: the next request shows whether it works again."""
+    REFUSED = "refused"
+    """The two are not alike enough: it gets none until they are."""
 
 
 class Pair:
@@ -45,6 +47,8 @@ class Pair:
         wake: Callable[[], None] = lambda: None,
     ) -> None:
         self.prefill, self.decode = prefill, decode
+        self.refused = ""
+        """In what the two differ; empty when they agree. Written by the pool only."""
         self.breaker = Breaker(limits)
         """Of requests."""
         self.handed_over = 0
@@ -62,6 +66,8 @@ class Pair:
     @property
     def reason(self) -> str:
         """What speaks against it; empty for nothing."""
+        if self.refused:
+            return self.refused
         if self._suspicion:
             return self._suspicion
         if self.proof is not None and self.proof.reason:
@@ -104,13 +110,15 @@ class Pair:
 
     def admits(self, now: float) -> bool:
         """Whether a request may go this way."""
+        if self.refused:
+            return False
         if self._proves and not self._trusted:
             return False
         return self.breaker.admits(now)
 
     def is_due(self, now: float) -> bool:
         """Whether a canary has to show if requests may go this way."""
-        return self._proves and not self._trusted and self._canaries.state(now) is not State.OPEN
+        return self._proves and not self.refused and not self._trusted and self._canaries.state(now) is not State.OPEN
 
     @property
     def _trusted(self) -> bool:
@@ -120,6 +128,8 @@ class Pair:
 
     def standing(self, now: float) -> Standing:
         """At this time of the monotonic clock."""
+        if self.refused:
+            return Standing.REFUSED
         if self.proof is not None and self.proof.verdict in _DECIDES:
             return Standing.OUT
         if self._suspicion:

@@ -1,13 +1,16 @@
 """Live state of the instances: health, failures, requests in flight. The configuration's part stays in the topology."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from proxy.agreement import Facts, Identity, disagreement
 from proxy.breaker import Breaker
 from proxy.config import ProxyConfig
+from proxy.handoff.protocol import Source
 from proxy.health.progress import Progress
 from proxy.health.readings import Readings
 from proxy.health.share import Share
@@ -18,6 +21,7 @@ from proxy.settings import Breaker as BreakerLimits
 from proxy.settings import Settings
 from proxy.topology import ConnectorKind, Instance, Role
 
+logger = logging.getLogger(__name__)
 _COMPLAINTS = 3
 
 
@@ -42,6 +46,17 @@ class Member:
     last_turn: int = 0
     """The number of the last request that it was given, counted over the pool; 0 for none."""
     load: Load = field(default_factory=Load)
+    source: Source | None = None
+    """What it has told of itself to be told to decode; of this process only."""
+    observed: Facts = field(default_factory=dict)
+    """What it says of itself."""
+    identified: bool = False
+    """Whether it was asked since it runs."""
+
+    @property
+    def identity(self) -> Identity:
+        """What is known of it: what it says, and for the rest what its configuration says."""
+        return Identity(self.instance.name, {**self.instance.fingerprint, **self.observed})
 
     @property
     def usable(self) -> bool:
@@ -66,16 +81,18 @@ class Pool:
 
     def follow(self, config: ProxyConfig) -> None:
         """Take over topology and draining; requests in flight on an instance that is gone are finished."""
-        known = {member.instance: member for member in self.members}
+        known = {_place(member.instance): member for member in self.members}
         self.members = tuple(
-            known.get(instance) or Member(instance, Breaker(self._limits), progress=Progress(self._patience))
+            known.get(_place(instance)) or Member(instance, Breaker(self._limits), progress=Progress(self._patience))
             for instance in config.topology.instances
         )
-        for member in self.members:
-            member.draining = member.instance.name in config.draining
+        for member, instance in zip(self.members, config.topology.instances, strict=True):
+            member.instance = instance  # its fingerprint may be another one
+            member.draining = instance.name in config.draining
         self.connector = config.topology.connector
-        names = {member.instance.name for member in self.members if member.instance in known}
+        names = {member.instance.name for member in self.members if _place(member.instance) in known}
         self._pairs = {key: pair for key, pair in self._pairs.items() if names.issuperset(key)}
+        self._compare()
 
     def usable(self, *roles: Role) -> list[Member]:
         """The members of some roles that serve now, in the order of the topology."""
@@ -110,12 +127,33 @@ class Pool:
         pair = self._pairs.get(key)
         if pair is None:
             pair = self._pairs[key] = Pair(*key, self._limits, proves=self._proves, wake=self.attention.set)
+            self._judge(pair, prefill, decode)
         return pair
 
     def forgive(self, member: Member) -> None:
         """It is another process now, or has recovered: what was before is no evidence any more."""
         member.breaker = Breaker(self._limits)
+        member.source = None
         self._pairs = {key: pair for key, pair in self._pairs.items() if member.instance.name not in key}
+        member.observed, member.identified = {}, False
+        self.attention.set()
+
+    def identify(self, member: Member, observed: Facts) -> None:
+        """Take over what it says of itself; its pairs are judged again."""
+        member.observed, member.identified = observed, True
+        self._compare()
+
+    def _compare(self) -> None:
+        for prefill, decode in self.couples():
+            self._judge(self.pair(prefill, decode), prefill, decode)
+
+    def _judge(self, pair: Pair, prefill: Member, decode: Member) -> None:
+        refused = disagreement(prefill.identity, decode.identity)
+        if refused == pair.refused:
+            return
+        if refused:
+            logger.warning("no KV goes from %s to %s: %s", pair.prefill, pair.decode, refused)
+        pair.refused = refused
         self.attention.set()
 
     def suspect(self, member: Member, reason: str) -> None:
@@ -177,3 +215,8 @@ class Pool:
             member.in_flight -= 1
             if trial:
                 breaker.give_back()
+
+
+def _place(instance: Instance) -> Instance:
+    """An instance stays the same one whatever its fingerprint."""
+    return replace(instance, fingerprint={})

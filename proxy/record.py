@@ -32,6 +32,8 @@ class Record:
     decode: str | None = None
     """The instance that generates the answer."""
     bypass: Bypass | None = None
+    attempts: int = 0
+    """Pairs that were asked so far."""
     first_byte: float | None = None
     """When the first event of a streamed answer came."""
     failure: str | None = None

@@ -15,7 +15,7 @@ from collections.abc import Coroutine
 
 from proxy.engine import EngineClient, Pending, Upstream
 from proxy.errors import EngineFailure
-from proxy.handoff import Handoff
+from proxy.handoff.protocol import Sequential
 from proxy.headers import RawHeaders, value_of
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
@@ -38,7 +38,7 @@ _PATH = "/v1/completions"
 class Kept:
     """What prefill keeps for one request, and whether somebody was asked to take it."""
 
-    def __init__(self, releases: "Releases", handoff: Handoff, prefill: Member, headers: RawHeaders) -> None:
+    def __init__(self, releases: "Releases", handoff: Sequential, prefill: Member, headers: RawHeaders) -> None:
         self.handoff = handoff
         self.prefill = prefill
         self.headers = headers

@@ -3,7 +3,8 @@
 Written by the launcher, read by the proxy; standard library only, so that both can be tested without the other.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -26,6 +27,16 @@ class ConnectorKind(StrEnum):
 
     NIXL_PULL = "nixl-pull"
     """Decode reads from prefill; the legs run one after the other (vLLM's ``NixlConnector``)."""
+    NIXL_PUSH = "nixl-push"
+    """Prefill writes into decode; the legs run side by side (vLLM's ``NixlPushConnector``)."""
+    SHARED_STORAGE = "shared-storage"
+    """Prefill writes files that decode reads, one leg after the other (vLLM's ``ExampleConnector``)."""
+    MOONCAKE = "mooncake"
+    """Prefill writes into decode; the legs run side by side (vLLM's ``MooncakeConnector``)."""
+    LMCACHE = "lmcache"
+    """Both use one LMCache store, one leg after the other (vLLM's ``LMCacheConnectorV1``)."""
+    MULTI = "multi"
+    """As ``nixl-pull``, and prefill writes files besides (vLLM's ``MultiConnector`` over two of the above)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,10 @@ class Instance:
     role: Role
     url: str
     """Base address without a trailing slash, e.g. ``http://127.0.0.1:8100``."""
+    bootstrap: str | None = None
+    """The same of the server by which Mooncake's prefill instances tell of themselves, e.g. ``http://127.0.0.1:8998``."""
+    fingerprint: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What is known of it that its partners must share, by the names of :mod:`proxy.agreement`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,18 @@
 """Takes instances out of a running deployment's traffic, and back, by its proxy's configuration file."""
 
 import math
-import os
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from pathlib import Path
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from launcher.errors import RunDirectoryError
+from launcher.local import proxy_file
 from launcher.local.remains import Remains
 from launcher.local.run_directory import RunDirectory
-from proxy.config import ConfigError, ProxyConfig, dump, load
+from proxy.config import ProxyConfig
 from proxy.topology import Instance
 
 _NOTICED_WITHIN = 10.0
@@ -67,25 +66,16 @@ def resume(directory: RunDirectory, names: Collection[str]) -> None:
 
 
 def _change(directory: RunDirectory, change: Callable[[set[str]], set[str]], names: Collection[str]) -> ProxyConfig:
-    file = directory.path / "proxy.json"
     if directory.holder() is None:
         raise RunDirectoryError(f"nothing runs in {directory.path}")
-    try:
-        config = load(file)
-    except ConfigError as exc:
-        raise RunDirectoryError(str(exc)) from exc
-    known = [instance.name for instance in config.topology.instances]
-    if unknown := sorted(set(names) - set(known)):
-        raise RunDirectoryError(f"no instance {', '.join(unknown)}; there are: {', '.join(known)}")
-    changed = replace(config, draining=tuple(sorted(change(set(config.draining)))))
-    _write(file, dump(changed))
-    return changed
 
+    def changed(config: ProxyConfig) -> ProxyConfig:
+        known = [instance.name for instance in config.topology.instances]
+        if unknown := sorted(set(names) - set(known)):
+            raise RunDirectoryError(f"no instance {', '.join(unknown)}; there are: {', '.join(known)}")
+        return replace(config, draining=tuple(sorted(change(set(config.draining)))))
 
-def _write(file: Path, text: str) -> None:
-    new = file.with_suffix(".new")
-    new.write_text(text)
-    os.replace(new, file)  # the proxy never reads half of it
+    return proxy_file.change(directory.proxy_config, changed)
 
 
 def _until(directory: RunDirectory, reached: Callable[[Shown, httpx.Client], bool], within: float) -> bool:

@@ -38,7 +38,8 @@ class PairReport:
     prefill: str
     decode: str
     standing: str
-    """``untried``, ``proven``, ``working``, ``failing``, ``suspect``, ``out``, ``away`` or ``trial``."""
+    """``untried``, ``proven``, ``working``, ``failing``, ``suspect``, ``out``, ``away``,
+    ``trial`` or ``refused``."""
     gets_requests: bool
     handed_over: int
     failed: int

@@ -34,6 +34,11 @@ class RunDirectory:
         """Where a detached launcher prints."""
         return self.path / "logs" / "launcher.log"
 
+    @property
+    def proxy_config(self) -> Path:
+        """What the proxy serves by, and follows; written by the plan."""
+        return self.path / "proxy.json"
+
     def logged_instances(self) -> Sequence[str]:
         """The instances that have a log, sorted."""
         return sorted(file.stem for file in (self.path / "logs").glob("*.log"))

@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import httpx
@@ -46,13 +46,19 @@ class Runner:
     """Runs one recipe; the only writer of its :attr:`state`."""
 
     def __init__(
-        self, recipe: Recipe, client: httpx.AsyncClient, changed: Callable[[], None], stage: Callable[[str, int], None]
+        self,
+        recipe: Recipe,
+        client: httpx.AsyncClient,
+        changed: Callable[[], None],
+        stage: Callable[[str, int], None],
+        before_restart: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self.recipe = recipe
         self.state = InstanceState(recipe.name, recipe.role, recipe.url)
         self._client = client
         self._changed = changed
         self._stage = stage
+        self._before_restart = before_restart
         self._child: Child | None = None
         self._crashes: deque[float] = deque()
 
@@ -103,6 +109,8 @@ class Runner:
                 restarts = self.state.restarts + 1
                 self._set(State.RESTARTING, pid=None, keeper_pid=None, restarts=restarts, reason=str(error))
                 await asyncio.sleep(pause)
+                if self._before_restart is not None:
+                    await self._before_restart(self.recipe.name)
                 try:
                     await self.start()
                 except LauncherError as exc:

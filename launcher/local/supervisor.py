@@ -13,6 +13,7 @@ import httpx
 
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
 from launcher.local.child import KEEPER_MARGIN, Command
+from launcher.local.declarations import Declarations
 from launcher.local.deployment import Deployment, State
 from launcher.local.run_directory import RunDirectory
 from launcher.local.runner import Recipe, Runner
@@ -62,7 +63,10 @@ class Supervisor:
         self._mark = uuid.uuid4().hex
         self._is_written = True
         engines = _engine_recipes(plan, directory, environ, self._mark)
-        self._engines = [Runner(recipe, client, self._publish, reporter.stage) for recipe in engines]
+        self._declarations = Declarations(plan.engines, directory, environ, reporter.warn)
+        self._engines = [
+            Runner(recipe, client, self._publish, reporter.stage, self._declarations.renew) for recipe in engines
+        ]
         self._proxy = Runner(_proxy_recipe(plan, directory, environ, self._mark), client, self._publish, reporter.stage)
 
     async def run(self, once_ready: Callable[[], Awaitable[bool]]) -> bool:
@@ -107,6 +111,7 @@ class Supervisor:
                     starts.create_task(engine.start(), name=f"start {engine.recipe.name}")
             async with asyncio.TaskGroup() as watches:
                 tasks = [self._watch_in(watches, engine) for engine in self._engines]
+                await self._declarations.complete()
                 await self._proxy.start()
                 tasks.append(self._watch_in(watches, self._proxy))
                 self._ready = True

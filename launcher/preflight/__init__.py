@@ -6,6 +6,7 @@ from launcher.errors import PreflightError
 from launcher.inventory import Inventory
 from launcher.plan import Plan
 from launcher.preflight import (
+    agreement,
     devices,
     engine_installed,
     memory,
@@ -19,7 +20,13 @@ from launcher.profile import Profile
 
 Question = Callable[[Plan, Inventory], Iterable[str]]
 
-MACHINE: tuple[Question, ...] = (engine_installed.findings, devices.findings, ports.findings, tracing.findings)
+MACHINE: tuple[Question, ...] = (
+    engine_installed.findings,
+    devices.findings,
+    ports.findings,
+    agreement.findings,
+    tracing.findings,
+)
 """What can be asked before the model is there."""
 MODEL: tuple[Question, ...] = (model_files.findings, quantization.findings, memory.findings)
 

@@ -10,7 +10,14 @@ from launcher.engine_args import ENGINE_MODULE
 from launcher.inventory import Inventory
 from launcher.plan import Plan
 from launcher.profile import Device
+from proxy.topology import ConnectorKind
 
+_NIXL = {ConnectorKind.NIXL_PULL, ConnectorKind.NIXL_PUSH, ConnectorKind.MULTI}
+_PACKAGES = {
+    ConnectorKind.MOONCAKE: ("mooncake", "mooncake-transfer-engine"),
+    ConnectorKind.LMCACHE: ("lmcache", "lmcache"),
+}
+"""Connectors whose package does not come with Duet: its module, and its name."""
 _EXTRA = {Device.CPU: "cpu", Device.CUDA: "gpu"}
 
 
@@ -27,8 +34,13 @@ def findings(plan: Plan, inventory: Inventory) -> Iterator[str]:
     )
     if find_spec("vllm") is None:
         yield f"vLLM is not installed in {inventory.python}; install it: {install}"
-    elif any(engine.side_channel_port for engine in plan.engines) and not (find_spec("nixl") or find_spec("nixl_cu12")):
+    elif plan.connector in _NIXL and not (find_spec("nixl") or find_spec("nixl_cu12")):
         yield f"NIXL, which moves the KV cache, is not installed; install it: {install}"
+    elif plan.connector in _PACKAGES:
+        module, package = _PACKAGES[plan.connector]
+        if find_spec(module) is None:
+            pip = f"{shlex.quote(inventory.python)} -m pip install {package}"
+            yield f"{package}, which moves the KV cache, is not installed; install it: {pip}"
     if find_spec("torchvision") and _broken_torchvision():
         yield (
             "the installed torchvision does not match torch, so vLLM cannot start; text models do not need it: "

@@ -3,32 +3,23 @@
 A hand-off turns bodies into bodies and does no I/O.
 """
 
-from typing import Protocol
+from dataclasses import replace
 
-from proxy.completion import Completion
-from proxy.handoff.nixl_pull import NixlPull
+from proxy.handoff.mooncake import Mooncake
+from proxy.handoff.nixl_pull import NIXL, NixlPull
+from proxy.handoff.nixl_push import NixlPush
+from proxy.handoff.protocol import Handoff
+from proxy.handoff.stored import ALONE, LMCACHE, SHARED_STORAGE
 from proxy.topology import ConnectorKind
-
-
-class Handoff(Protocol):
-    """One KV protocol whose legs run one after the other."""
-
-    def prefill_body(self, request: Completion) -> bytes:
-        """What prefill is asked."""
-        ...
-
-    def decode_body(self, request: Completion, prefill_answer: bytes) -> bytes | None:
-        """What decode is asked, from prefill's answer; ``None`` when that has no usable KV parameters."""
-        ...
-
-    def release_body(self, document: bytes) -> bytes | None:
-        """What a decode instance must refuse with 404, so that prefill frees its KV; ``None`` when it keeps none.
-
-        ``document`` is prefill's answer or decode's body: both have the KV parameters.
-        """
-        ...
-
 
 HANDOFFS: dict[ConnectorKind, Handoff] = {
     ConnectorKind.NIXL_PULL: NixlPull(),
+    ConnectorKind.NIXL_PUSH: NixlPush(),
+    ConnectorKind.SHARED_STORAGE: SHARED_STORAGE,
+    ConnectorKind.MOONCAKE: Mooncake(),
+    ConnectorKind.LMCACHE: LMCACHE,
+    # Decode takes over from the first connector that has KV, and NIXL is asked first.
+    ConnectorKind.MULTI: NixlPull(replace(NIXL, reference=ALONE)),
 }
+
+__all__ = ["HANDOFFS", "Handoff"]

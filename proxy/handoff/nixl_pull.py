@@ -1,17 +1,24 @@
 """vLLM's ``NixlConnector``: prefill answers where its KV lies, decode reads it from there."""
 
 import json
+from typing import Literal
 
 from proxy import completion
 from proxy.answer import json_object
 from proxy.completion import Completion, JsonObject
+from proxy.handoff.protocol import Order, Proof
+
+NIXL = Proof(
+    failures=("vllm:nixl_num_failed_transfers_total",),
+    expiries=("vllm:nixl_num_kv_expired_reqs_total", "vllm:nixl_num_notifications_after_expiry_total"),
+)
 
 # Decode's engine dies or hangs for ever on parameters that lack one of these.
 _NEEDED = ("remote_block_ids", "remote_engine_id", "remote_request_id", "remote_host", "remote_port")
 
 NO_MODEL = "duet-release-kv"
 
-_ASK_PREFILL: JsonObject = {
+ASK_PREFILL: JsonObject = {
     "do_remote_decode": True,
     "do_remote_prefill": False,
     "remote_engine_id": None,
@@ -24,25 +31,31 @@ _ASK_PREFILL: JsonObject = {
 class NixlPull:
     """The parameters in prefill's answer go to decode verbatim; what they mean is the engines' business."""
 
+    order: Literal[Order.SEQUENTIAL] = Order.SEQUENTIAL
+
+    def __init__(self, proof: Proof = NIXL) -> None:
+        self.proof = proof
+
     def prefill_body(self, request: Completion) -> bytes:
         """Ask for one token and for keeping the KV."""
-        return completion.prefill_body(request, _ASK_PREFILL)
+        return completion.prefill_body(request, ASK_PREFILL)
 
     def decode_body(self, request: Completion, prefill_answer: bytes) -> bytes | None:
         """The client's request with prefill's parameters; ``None`` when they are missing or partial."""
-        params = _usable_params(prefill_answer)
+        params = usable_params(prefill_answer)
         return None if params is None else completion.decode_body(request, params)
 
     def release_body(self, document: bytes) -> bytes | None:
         """A request for a model that no engine has: vLLM tells prefill to free what a refused request was to take."""
-        params = _usable_params(document)
+        params = usable_params(document)
         if params is None:
             return None
         body = {"model": NO_MODEL, "prompt": "x", "max_tokens": 1, completion.KV_KEY: params}
         return json.dumps(body).encode()
 
 
-def _usable_params(document: bytes) -> JsonObject | None:
+def usable_params(document: bytes) -> JsonObject | None:
+    """The KV parameters in prefill's answer, or in decode's body; ``None`` when they are missing or partial."""
     params = json_object(document).get(completion.KV_KEY)
     if not isinstance(params, dict) or any(params.get(key) in (None, "", []) for key in _NEEDED):
         return None

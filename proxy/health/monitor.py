@@ -4,8 +4,10 @@ import asyncio
 import logging
 import time
 
+from proxy.agreement import Identity, contradiction
 from proxy.engine import EngineClient
 from proxy.errors import EngineFailure
+from proxy.health.identity import identify
 from proxy.health.probe import Finding, ask_for_a_token, metrics_of, probe
 from proxy.health.readings import Readings, symptom
 from proxy.pool import Member, Pool
@@ -70,19 +72,33 @@ class HealthMonitor:
                 self._learn(member, readings)
         if finding is Finding.WELL and member.progress.frozen:
             finding = Finding.FROZEN
-        self._conclude(member, finding)
+        await self._conclude(member, finding)
 
-    def _conclude(self, member: Member, finding: Finding) -> None:
+    async def _conclude(self, member: Member, finding: Finding) -> None:
         name, healthy = member.instance.name, finding is Finding.WELL
         if healthy and not member.healthy:
             logger.info("%s is healthy", name)
             self._pool.forgive(member)
         elif member.healthy and not healthy:
             logger.warning("%s is not healthy: %s", name, finding)
+        if healthy and not member.identified:
+            await self._identify(member)
         if finding is Finding.REFUSED:
             member.load.forget()  # nothing listens: what comes back will have an empty KV cache
         member.healthy = healthy
         member.reason = "" if healthy else finding
+
+    async def _identify(self, member: Member) -> None:
+        """Ask it what it is before it gets requests; if it is too busy to say, again at the next probe."""
+        instance = member.instance
+        try:
+            observed = await identify(self._client, instance, _FIRST_PATIENCE)
+        except (EngineFailure, TimeoutError):
+            logger.info("%s does not say what it is; asking again at the next probe", instance.name)
+            return
+        if wrong := contradiction(Identity(instance.name, instance.fingerprint), observed):
+            logger.warning("%s", wrong)
+        self._pool.identify(member, observed)
 
     def _learn(self, member: Member, now: Readings) -> None:
         """From an engine's own counters: whether it is another process, moves on, hands over well."""

@@ -98,13 +98,16 @@ class Canary:
     async def _prove(self, handoff: Handoff, prefill: Member, decode: Member) -> Proof:
         before = await self._tally(prefill, decode)
         block = before.decode.block_size or _BLOCK
-        question = await self._question(decode, block)
+        question = await self._question(decode, handoff.proof.piece(block))
+        wanted = handoff.proof.moved(len(question.prompt), block)
+        if not wanted:
+            raise _Unproven(Verdict.IMPOSSIBLE, "the KV of prompts as short as the model takes them does not move")
         started = time.monotonic()
         answer = await self._through(handoff, question.completion("handed-over"), prefill, decode)
         seconds = time.monotonic() - started
-        after = await self._counted(prefill, decode, before, question.whole_blocks(block))
+        after = await self._counted(prefill, decode, before, wanted)
         received = round((after.decode.received or 0) - (before.decode.received or 0))
-        reference = await self._alone(question.completion("alone"), decode)
+        reference = await self._alone(question.completion("alone", dict(handoff.proof.reference)), decode)
         tolerance = self._settings.tolerance
         wrong = difference(
             _tokens(answer, decode),
@@ -113,7 +116,7 @@ class Canary:
         )
         if wrong:
             raise _Unproven(Verdict.WRONG_TEXT, wrong)
-        if received < question.whole_blocks(block):
+        if received < wanted:
             asked = len(question.prompt)
             raise _Unproven(
                 Verdict.RECOMPUTED,

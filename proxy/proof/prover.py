@@ -57,13 +57,17 @@ class Prover:
                     pass
 
     async def prove_all(self) -> dict[tuple[str, str], Proof | None]:
-        """Prove all pairs of instances that serve, now; what each canary has shown, ``None`` when it was cut short."""
+        """Prove all pairs of instances that serve and agree, now.
+
+        What each canary has shown; ``None`` when it was cut short.
+        """
         couples = self._present()
         proofs = await asyncio.gather(*map(self._prove, couples))
         return dict(zip(map(_key, couples), proofs, strict=True))
 
     def _present(self) -> list[Couple]:
-        return [couple for couple in self._pool.couples() if all(member.usable for member in couple)]
+        present = [couple for couple in self._pool.couples() if all(member.usable for member in couple)]
+        return [couple for couple in present if not self._pool.pair(*couple).refused]
 
     def _due(self) -> Iterable[Couple]:
         now = time.monotonic()

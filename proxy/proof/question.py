@@ -49,10 +49,6 @@ class Question:
         }
         return Completion(document, json.dumps(document).encode(), Endpoint.COMPLETIONS)
 
-    def whole_blocks(self, block_size: int) -> int:
-        """The least number of tokens that a connector hands over: some leave out the last, incomplete block."""
-        return (len(self.prompt) - 1) // block_size * block_size
-
 
 def length(block_size: int, max_model_len: int) -> int:
     """Tokens of the prompt: over two blocks, if the model takes so many; some connectors move whole blocks only."""

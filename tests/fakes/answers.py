@@ -36,8 +36,11 @@ def named_event(name: str, document: dict) -> bytes:
     return f"event: {name}\n".encode() + event(document)
 
 
-def models(model: str) -> dict:
-    """``/v1/models``."""
+def models(model: str, root: str | None = None, adapters: dict[str, str] | None = None) -> dict:
+    """``/v1/models``.
+
+    ``root`` is what the engine was given as the model, if that is not the served name; ``adapters``: folders by name.
+    """
     permission = {
         "id": "modelperm-1",
         "object": "model_permission",
@@ -57,12 +60,16 @@ def models(model: str) -> dict:
         "object": "model",
         "created": CREATED,
         "owned_by": "vllm",
-        "root": model,
+        "root": root or model,
         "parent": None,
         "max_model_len": MAX_MODEL_LEN,
         "permission": [permission],
     }
-    return {"object": "list", "data": [entry]}
+    loras = [
+        entry | {"id": name, "root": folder, "parent": model, "max_model_len": None}
+        for name, folder in (adapters or {}).items()
+    ]
+    return {"object": "list", "data": [entry, *loras]}
 
 
 def tokenized(body: dict) -> dict:
@@ -92,18 +99,59 @@ def kv_params(engine_id: str, request_id: str, port: int, prompt_tokens: int, ge
     }
 
 
-def answer_id(kind: Kind, request_id: str | None) -> str:
-    """The id in the body, made from the request's ``X-Request-Id``, except a response's."""
+def answer_id(kind: Kind, request_id: str | None, own: str | None = None) -> str:
+    """The id in the body, made from the request's ``X-Request-Id``; a response's is that of the request's body."""
     if kind is Kind.RESPONSE:
-        return f"resp_{uuid4().hex[:16]}"
+        return own or f"resp_{uuid4().hex[:16]}"
     given = request_id or uuid4().hex[:16]
     return f"cmpl-{given}" if kind is Kind.TEXT else f"chatcmpl-{given}"
 
 
 def engine_request_id(kind: Kind, answer: str) -> str:
-    """The id under which the engine itself knows the request, or the first part of it."""
-    part = {Kind.TEXT: "-0", Kind.RESPONSE: "_0"}.get(kind, "")
-    return f"{answer}{part}-{uuid4().hex[:8]}"
+    """The id under which the engine itself knows the request, without the random part that it adds."""
+    return answer + {Kind.TEXT: "-0", Kind.RESPONSE: "_0"}.get(kind, "")
+
+
+CACHE_CONFIG = {
+    "_block_size_resolved": "True",
+    "block_size": "128",
+    "cache_dtype": "auto",
+    "cache_hit_alignment_tokens": "None",
+    "effective_attention_block_size": "128",
+    "enable_mamba_shared_prefix_checkpoint": "False",
+    "enable_prefix_caching": "True",
+    "engine": "0",
+    "gpu_memory_utilization": "0.92",
+    "hash_block_size": "None",
+    "is_attention_free": "False",
+    "kv_cache_dtype_skip_layers": "[]",
+    "kv_cache_layout": "None",
+    "kv_cache_max_concurrency": "32.0",
+    "kv_cache_memory_bytes": "67108864",
+    "kv_cache_size_tokens": "32768",
+    "kv_offloading_backend": "native",
+    "kv_offloading_size": "None",
+    "kv_sharing_fast_prefill": "False",
+    "mamba_block_size": "None",
+    "mamba_cache_dtype": "auto",
+    "mamba_cache_mode": "none",
+    "mamba_page_size_padded": "None",
+    "mamba_ssm_cache_dtype": "float32",
+    "num_cpu_blocks": "None",
+    "num_gpu_blocks": "256",
+    "num_gpu_blocks_override": "None",
+    "prefix_cache_retention_interval": "0",
+    "prefix_caching_hash_algo": "sha256",
+    "prefix_match_unit": "None",
+    "replayssm_buffer_len": "16",
+    "skip_page_size_padded": "None",
+    "sliding_window": "None",
+    "swa_bounded_replay": "True",
+    "use_kda_recoverssm": "False",
+    "use_replayssm": "False",
+    "user_specified_block_size": "False",
+}
+"""The labels of ``vllm:cache_config_info`` on a CPU."""
 
 
 def metrics(
@@ -113,18 +161,18 @@ def metrics(
     *,
     started: float,
     generated: int,
-    kv_dtype: str = "auto",
-    block_size: int = 16,
+    cache_config: Mapping[str, str] = MappingProxyType({}),
     transfers: tuple[int, float] = (0, 0.0),
     usage: float | None = 0.0,
     counts: Mapping[str, int] = MappingProxyType({}),
 ) -> str:
-    """``/metrics``, the part that matters for prefill and decode. ``transfers``: bytes and seconds of all.
+    """``/metrics``, the part that matters for prefill and decode.
 
+    ``transfers``: bytes and seconds of all. ``cache_config`` replaces labels.
     ``usage`` is that of the KV cache; ``None`` leaves it out.
     """
     label = f'engine="0",model_name="{model}"'
-    cache = f'block_size="{block_size}",cache_dtype="{kv_dtype}",engine="0",num_gpu_blocks="256"'
+    cache = ",".join(f'{name}="{value}"' for name, value in {**CACHE_CONFIG, **cache_config}.items())
     gauges = {
         "process_start_time_seconds": started,
         f"vllm:num_requests_running{{{label}}}": running,

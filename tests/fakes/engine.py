@@ -18,6 +18,7 @@ from tests.fakes import answers, completions, messages, responses
 from tests.fakes.answers import Kind
 from tests.fakes.completions import Choice, Ending
 from tests.fakes.refusals import Refused, accepted, completion_of
+from tests.fakes.transfer import CONNECTORS, Connector, Fabric, Fatal, NotLoaded, Work
 from tests.fakes.wire import Cut, Reply, Reset, Seen, WireServer
 
 SSE = "text/event-stream; charset=utf-8"
@@ -32,7 +33,6 @@ _ALLOWED = {
     **{kind.value: "POST" for kind in Kind},
 }
 _GENERATING = {kind.value for kind in Kind}
-_KV_NEEDED = ("remote_block_ids", "remote_engine_id", "remote_request_id", "remote_host", "remote_port")
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,10 @@ class Fault:
     """Close the connection without an answer."""
     hang: bool = False
     """Never answer."""
-    until: asyncio.Event | None = None
-    """Answer when it is set."""
+    wait: asyncio.Event | None = None
+    """Go on when this is set."""
+    needs_no_kv: bool = False
+    """Compute the prompt whatever is handed over."""
     cut_after: int | None = None
     """Break off after so many events, or in the middle of an answer that is not streamed."""
     reset: bool = False
@@ -81,9 +83,13 @@ class FakeEngine:
         port: int = 0,
         side_channel_port: int = 5600,
         pace: float = 0.0,
+        connector: str = "nixl-pull",
+        fabric: Fabric | None = None,
     ) -> None:
-        """``pace``: seconds before every event of a stream."""
+        """``pace``: seconds before every event of a stream. Engines of one ``fabric`` hand KV over to each other."""
         self.role = role
+        self.connector = connector
+        self.fabric = fabric or Fabric()
         self.model = model
         self.engine_id = str(uuid4())
         self.seen: list[Seen] = []
@@ -99,7 +105,18 @@ class FakeEngine:
         """Prompt tokens by where their KV came from."""
         self.died = asyncio.Event()
         """Set when parameters came that kill a real engine."""
+        self.told: bytes | None = None
+        """What the bootstrap server answers instead."""
+        self.queries = 0
+        """How often the bootstrap server was asked."""
         self.running = 0
+        self.version = "0.32.0"
+        self.root: str | None = None
+        """What it was given as the model, if that is not the served name."""
+        self.adapters: dict[str, str] = {}
+        """Folders of LoRA adapters by name; only told."""
+        self.cache_config: dict[str, str] = {}
+        """Labels of ``vllm:cache_config_info`` that are not as usual, e.g. ``block_size``."""
         self.freed: list[str] = []
         """The requests of prefill whose KV it was told to free, as this engine had refused to take it over."""
         self.usage: Callable[[], float | None] = lambda: 0.0
@@ -125,6 +142,9 @@ class FakeEngine:
         self._pace = pace
         self._changed = asyncio.Condition()
         self._wire = WireServer(self._answer, host, port)
+        self.bootstrap = WireServer(self._tell, host, 0)
+        """Mooncake's, beside a prefill engine."""
+        self._has_bootstrap = connector == "mooncake" and role == "prefill"
 
     @property
     def port(self) -> int:
@@ -136,14 +156,33 @@ class FakeEngine:
         """The base address."""
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def bootstrap_url(self) -> str | None:
+        """Of the bootstrap server, if there is one."""
+        return f"http://127.0.0.1:{self.bootstrap.port}" if self._has_bootstrap else None
+
     async def start(self) -> None:
         """Listen, on the same port as before when it was stopped."""
+        if self.role == "prefill":
+            self.fabric.engines.add(self.engine_id)
+        if self._has_bootstrap:
+            await self.bootstrap.start()
         self.started = time.time()
         await self._wire.start()
 
     async def stop(self) -> None:
         """Be gone: connections break, new ones are refused."""
         await self._wire.stop()
+        if self.role == "prefill":
+            self.fabric.engines.discard(self.engine_id)
+        if self._has_bootstrap:
+            await self.bootstrap.stop()
+
+    def become_another(self) -> None:
+        """As a process that was started again would be."""
+        self.fabric.engines.discard(self.engine_id)
+        self.engine_id = str(uuid4())
+        self.fabric.engines.add(self.engine_id)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -170,11 +209,11 @@ class FakeEngine:
                 await reply.whole(self.health or 500, b"")
             case "GET", "/v1/models":
                 self.asked_models.append(seen)
-                await reply.whole(200, json.dumps(answers.models(self.model)).encode())
+                await reply.whole(200, json.dumps(answers.models(self.model, self.root, self.adapters)).encode())
             case "POST", "/tokenize":
                 await reply.whole(200, json.dumps(answers.tokenized(json.loads(seen.body))).encode())
             case "GET", "/version":
-                await reply.whole(200, b'{"version":"0.32.0"}')
+                await reply.whole(200, json.dumps({"version": self.version}, separators=(",", ":")).encode())
             case "GET", "/metrics":
                 text = answers.metrics(
                     self.model,
@@ -182,8 +221,11 @@ class FakeEngine:
                     self.running if self.thawed.is_set() else 0,
                     started=self.started,
                     generated=self.generated,
-                    kv_dtype=self.kv_dtype,
-                    block_size=self.block_size,
+                    cache_config={
+                        "block_size": str(self.block_size),
+                        "cache_dtype": self.kv_dtype,
+                        **self.cache_config,
+                    },
                     transfers=(
                         self.by_source["external_kv_transfer"] * 4096,
                         self.by_source["external_kv_transfer"] / 1e6,
@@ -200,6 +242,12 @@ class FakeEngine:
                 await reply.whole(405, b'{"detail":"Method Not Allowed"}', {"allow": _ALLOWED[path]})
             case _:
                 await reply.whole(404, b'{"detail":"Not Found"}')
+
+    async def _tell(self, seen: Seen, reply: Reply) -> None:
+        """What Mooncake's bootstrap server answers to ``/query``."""
+        self.queries += 1
+        entry = {"engine_id": self.engine_id, "worker_addr": {"0": {"0": "tcp://127.0.0.1:1"}}}
+        await reply.whole(200, json.dumps({"0": entry}).encode() if self.told is None else self.told)
 
     async def _echo(self, seen: Seen, reply: Reply) -> None:
         """No route of vLLM: answers the request's body in pieces, with the headers and in the way of the next fault."""
@@ -227,12 +275,12 @@ class FakeEngine:
             self.running -= 1
 
     async def _complete(self, seen: Seen, reply: Reply, fault: Fault) -> None:
+        if fault.wait is not None:
+            await fault.wait.wait()
         if fault.drop:
             raise Cut
         if fault.hang:
             await asyncio.Event().wait()
-        if fault.until is not None:
-            await fault.until.wait()
         if fault.status is not None:
             await reply.whole(fault.status, fault.body, fault.headers)
             return
@@ -243,15 +291,26 @@ class FakeEngine:
             self._free(seen.body)
             await reply.whole(refused.status, refused.body)
             return
-        given = body.get("kv_transfer_params") or {}
-        remote = given.get("do_remote_prefill")
-        fails = remote and (self.kv_fails or given.get("remote_engine_id") in self.kv_fails_from)
         completion = completion_of(body, kind)
-        prompt = {**completion, "prompt": "something else"} if remote and self.wrong_kv else completion
-        choices = completions.choices_of(prompt, kind is not Kind.TEXT, Ending("error") if fails else fault.ending)
+        answer = answers.answer_id(kind, seen.header("x-request-id"), body.get("request_id"))
+        work = self._work(seen, completion, kind, answer)
+        connector = CONNECTORS[self.connector](
+            self.engine_id, self._side_channel_port, self.fabric, self.role == "prefill"
+        )
+        ending, prompt = fault.ending, completion
+        try:
+            received = not fault.needs_no_kv and await self._received(connector, work)
+            source = "external_kv_transfer" if received and not self.recomputes else "local_compute"
+            self.by_source[source] += len(work.prompt)
+            if received and self.wrong_kv:
+                prompt = {**completion, "prompt": "something else"}
+        except NotLoaded:
+            ending = Ending("error")
+        choices = completions.choices_of(prompt, kind is not Kind.TEXT, ending)
         self.generated += sum(len(choice.tokens) for choice in choices)
-        answer = answers.answer_id(kind, seen.header("x-request-id"))
-        kv = self._transfer(completion, kind, answer, fault, choices)
+        kv = None if fault.kv is None else connector.finish(work, choices[0])
+        if kv is not None:
+            kv = {key: each for key, each in (kv | fault.kv).items() if each is not None or key not in fault.kv}
         if body.get("stream"):
             await self._stream(self._events(body, kind, answer, choices, kv), reply, fault)
             return
@@ -291,25 +350,27 @@ class FakeEngine:
             case _:
                 return [*completions.events(body, kind is Kind.CHAT, self.model, answer, choices)]
 
-    def _transfer(self, body: dict, kind: Kind, answer: str, fault: Fault, choices: list[Choice]) -> dict | None:
-        """Take KV over or hand it over; returns the parameters to answer."""
-        count = sum(map(len, completions.prompts_of(body, kind is not Kind.TEXT)))
-        given = body.get("kv_transfer_params") or {}
-        if given.get("do_remote_prefill"):
-            if any(given.get(key) is None for key in _KV_NEEDED):
-                self.died.set()
-                raise Cut
-            self.by_source["local_compute" if self.recomputes else "external_kv_transfer"] += count
-            return None
-        self.by_source["local_compute"] += count
-        first = choices[0]
-        if not given.get("do_remote_decode") or fault.kv is None or first.finish in ("abort", "error"):
-            return None
-        request_id = answers.engine_request_id(kind, answer)
-        params = answers.kv_params(
-            self.engine_id, request_id, self._side_channel_port, len(first.prompt), len(first.tokens)
+    def _work(self, seen: Seen, completion: dict, kind: Kind, answer: str) -> Work:
+        prompts = completions.prompts_of(completion, kind is not Kind.TEXT)
+        name = answers.engine_request_id(kind, answer)
+        return Work(
+            given=completion.get("kv_transfer_params") or {},
+            name=name,
+            number=f"{name}-{uuid4().hex[:8]}",
+            prompt=tuple(token for prompt in prompts for token in prompt),
+            rank=seen.header("x-data-parallel-rank"),
+            reads_caches=completion.get("prompt_logprobs") is None,
         )
-        return {key: value for key, value in (params | fault.kv).items() if value is not None or key not in fault.kv}
+
+    async def _received(self, connector: Connector, work: Work) -> bool:
+        fails = self.kv_fails or work.given.get("remote_engine_id") in self.kv_fails_from
+        if fails and work.given.get("do_remote_prefill"):
+            raise NotLoaded
+        try:
+            return await connector.receive(work)
+        except Fatal:
+            self.died.set()
+            raise Cut from None
 
     async def _stream(self, events: list[bytes | None], reply: Reply, fault: Fault) -> None:
         """Send the events; ``None`` among them breaks off."""

@@ -46,6 +46,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", default="fake")
     parser.add_argument("--served-model-name")
     parser.add_argument("--kv-transfer-config", type=json.loads, default={})
+    parser.add_argument("--block-size")
     parser.add_argument("--role", choices=("prefill", "decode", "aggregated"))
     parser.add_argument(
         "--side-channel-port", type=int, default=int(os.environ.get("VLLM_NIXL_SIDE_CHANNEL_PORT", "5600"))
@@ -67,6 +68,9 @@ async def _serve(arguments: argparse.Namespace) -> None:
         side_channel_port=arguments.side_channel_port,
         pace=float(os.environ.get("FAKE_ENGINE_PACE", "0")),
     )
+    engine.root = arguments.model
+    if arguments.block_size is not None:
+        engine.cache_config["block_size"] = arguments.block_size
     kept = os.environ.get("FAKE_ENGINE_KEEPS_KV")
     if kept is not None:
         engine.usage = lambda: _usage(Path(kept))

@@ -6,7 +6,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from launcher import loader, planner
-from launcher.inventory import Gpu, Inventory, Listener
+from launcher.inventory import Checkpoint, Gpu, Inventory, Listener
 from launcher.plan import Plan
 
 GIB = 2**30
@@ -18,6 +18,8 @@ MACHINE = Inventory(
     python="/opt/duet/bin/python",
     cache=Path("/var/cache/duet"),
     gpus=tuple(Gpu(index, "NVIDIA A100 80GB", f"GPU-{index}", 80 * GIB, 80 * GIB) for index in range(4)),
+    engine_version="0.32.0",
+    weights={Checkpoint("/var/cache/duet/models/smollm2-135m-instruct"): "8c6dcd2e9b0c7d3f4a51b6e2f0a9d817"},
 )
 RUN_DIRECTORY = Path("/run/duet")
 

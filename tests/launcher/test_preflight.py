@@ -58,6 +58,27 @@ def test_a_missing_transfer_library_is_found(installed):
     assert not [*engine_installed.findings(plan("demo"), MACHINE)]
 
 
+@pytest.mark.parametrize(
+    ("connector", "module", "package"),
+    [
+        ("mooncake", "mooncake", "mooncake-transfer-engine"),
+        ("lmcache, lmcache: {remote_url: 'redis://x'}", "lmcache", "lmcache"),
+    ],
+)
+def test_a_connector_s_own_library_is_asked_for_instead(installed, connector, module, package):
+    installed.discard("nixl")
+    settled = plan("api-throughput", f"kv_transfer={{connector: {connector}}}")
+    (finding,) = engine_installed.findings(settled, MACHINE)
+    assert finding.endswith(f"/opt/duet/bin/python -m pip install {package}")
+    installed.add(module)
+    assert not [*engine_installed.findings(settled, MACHINE)]
+
+
+def test_files_need_no_library(installed):
+    installed.discard("nixl")
+    assert not [*engine_installed.findings(plan("demo", "kv_transfer={connector: shared-storage}"), MACHINE)]
+
+
 def test_an_aggregated_engine_needs_no_transfer_library(installed):
     installed.discard("nixl")
     assert not [*engine_installed.findings(plan("single-gpu"), MACHINE)]

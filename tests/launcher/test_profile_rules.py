@@ -155,7 +155,7 @@ def test_a_number_out_of_its_range_is_refused_at_its_key(cuda, override):
     assert f": {override.partition('=')[0]}: " in refused(cuda, override)
 
 
-@pytest.mark.parametrize("override", ["kv_transfer.connector=mooncake", "kv_transfer.load_failure_policy=retry"])
+@pytest.mark.parametrize("override", ["kv_transfer.connector=pigeons", "kv_transfer.load_failure_policy=retry"])
 def test_an_unknown_choice_lists_the_known(cuda, override):
     assert "Input should be '" in refused(cuda, override)
 

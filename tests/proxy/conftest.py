@@ -29,6 +29,7 @@ class Duet:
 
     prefill: FakeEngine
     decode: FakeEngine
+    engines: list[FakeEngine]
     client: httpx.AsyncClient
     url: str
     config: ProxyConfig
@@ -146,7 +147,7 @@ async def start(tmp_path: Path) -> AsyncIterator[StartDuet]:
             url = await _serve(stack, config, file)
             client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=20, trust_env=False))
             first, last = (chosen[0], chosen[-1]) if chosen else (FakeEngine(), FakeEngine())
-            return Duet(first, last, client, url, config, file)
+            return Duet(first, last, chosen, client, url, config, file)
 
         yield begin
 
@@ -161,10 +162,11 @@ def topology_of(engines: list[FakeEngine]) -> Topology:
     """The engines as instances named by role and number."""
     names = [f"{engine.role}-{sum(e.role == engine.role for e in engines[:i])}" for i, engine in enumerate(engines)]
     instances = tuple(
-        Instance(name, Role(engine.role), engine.url) for name, engine in zip(names, engines, strict=True)
+        Instance(name, Role(engine.role), engine.url, bootstrap=engine.bootstrap_url)
+        for name, engine in zip(names, engines, strict=True)
     )
-    pairs = any(engine.role == "prefill" for engine in engines)
-    return Topology(instances, ConnectorKind.NIXL_PULL if pairs else None)
+    connectors = {engine.connector for engine in engines if engine.role == "prefill"}
+    return Topology(instances, ConnectorKind(connectors.pop()) if connectors else None)
 
 
 async def _serve(stack: AsyncExitStack, config: ProxyConfig, file: Path | None) -> str:

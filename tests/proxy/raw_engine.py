@@ -4,13 +4,23 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Self
 
+PROBES = (b"GET /health ", b"GET /version ", b"GET /v1/models ", b"GET /metrics ")
+"""What the proxy asks of its own accord."""
+
 
 class RawEngine:
-    """An engine that deals with a connection as a script says, answers ``/health`` and has no metrics."""
+    """An engine that deals with a connection as a script says, and answers the proxy's own questions."""
 
     role = "aggregated"
+    bootstrap_url = None
 
-    def __init__(self, script: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        script: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+        answers: tuple[bytes, ...] = PROBES,
+    ) -> None:
+        """``answers``: beginnings of requests that are answered without asking the script."""
+        self._answers = answers
         self.script = script
         self.head = b""
         self.done = asyncio.Event()
@@ -26,10 +36,8 @@ class RawEngine:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        if head.startswith(b"GET /health "):
+        if head.startswith(self._answers):
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-        elif head.startswith(b"GET /metrics "):
-            writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         else:
             self.head = head
             await self.script(reader, writer)

@@ -9,9 +9,13 @@ from proxy.settings import FailurePolicy, Settings
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 
 CONFIG = ProxyConfig(
-    Topology((Instance("prefill-0", Role.PREFILL, "http://127.0.0.1:1"),), ConnectorKind.NIXL_PULL),
+    Topology(
+        (Instance("prefill-0", Role.PREFILL, "http://127.0.0.1:1", fingerprint={"block size": "16"}),),
+        ConnectorKind.NIXL_PULL,
+    ),
     Settings(failure_policy=FailurePolicy.FAIL),
 )
+VALID = {"name": "decode-0", "role": "decode", "url": "http://127.0.0.1:1"}
 
 
 def test_what_is_dumped_is_loaded(tmp_path):
@@ -27,6 +31,7 @@ def test_what_is_dumped_is_loaded(tmp_path):
         ({"surprise": 1}, "surprise"),
         ({"settings": {"port": "many"}}, "settings.port"),
         ({"settings": {"timeouts": {"total": 3}}}, "settings.timeouts.total"),
+        ({"topology": {"instances": [VALID | {"fingerprint": {"block size": 16}}]}}, "fingerprint.block size"),
         ({"topology": {"instances": [{"name": "x", "role": "boss", "url": "u"}]}}, "topology.instances.0.role"),
     ],
 )

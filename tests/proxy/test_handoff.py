@@ -7,6 +7,7 @@ import pytest
 from proxy.completion import parse
 from proxy.endpoint import Endpoint
 from proxy.handoff import HANDOFFS
+from proxy.handoff.protocol import Order
 from proxy.topology import ConnectorKind
 from tests.fakes.answers import kv_params
 
@@ -69,3 +70,31 @@ def test_nixl_kv_is_given_back_by_a_request_that_every_engine_refuses(document):
 @pytest.mark.parametrize("body", [answer(None), answer(PARAMS | {"remote_host": None}), b"[]", b"not json", b""])
 def test_where_nixl_keeps_nothing_there_is_nothing_to_give_back(body):
     assert NIXL.release_body(body) is None
+
+
+def test_every_hand_off_says_its_order():
+    orders = {kind: handoff.order for kind, handoff in HANDOFFS.items()}
+    concurrent = {ConnectorKind.NIXL_PUSH, ConnectorKind.MOONCAKE}
+    assert {kind for kind, order in orders.items() if order is Order.CONCURRENT} == concurrent
+
+
+@pytest.mark.parametrize(
+    ("kind", "tokens", "moved"),
+    [
+        (ConnectorKind.NIXL_PULL, 300, 256),
+        (ConnectorKind.NIXL_PUSH, 257, 256),
+        (ConnectorKind.NIXL_PUSH, 128, 0),
+        (ConnectorKind.MOONCAKE, 300, 256),
+        (ConnectorKind.MULTI, 300, 256),
+        (ConnectorKind.SHARED_STORAGE, 128, 0),
+        (ConnectorKind.SHARED_STORAGE, 129, 0),
+        (ConnectorKind.SHARED_STORAGE, 130, 128),
+        (ConnectorKind.SHARED_STORAGE, 256, 128),
+        (ConnectorKind.SHARED_STORAGE, 257, 0),
+        (ConnectorKind.SHARED_STORAGE, 300, 256),
+        (ConnectorKind.LMCACHE, 256, 0),
+        (ConnectorKind.LMCACHE, 600, 512),
+    ],
+)
+def test_it_is_known_how_many_tokens_of_a_new_prompt_move_at_least(kind, tokens, moved):
+    assert HANDOFFS[kind].proof.moved(tokens, 128) == moved

@@ -67,7 +67,7 @@ async def test_models_are_the_engines_own_answer(duet):
     answer = await duet.client.get("/v1/models", headers={"authorization": "Bearer k"})
     assert answer.json() == answers.models("fake")
     assert answer.headers["content-type"] == "application/json"
-    assert duet.decode.asked_models[0].header("authorization") == "Bearer k"
+    assert duet.decode.asked_models[-1].header("authorization") == "Bearer k"
 
 
 async def test_models_come_from_an_instance_that_can_answer(duet):

@@ -62,11 +62,18 @@ async def test_a_silent_one_holds_up_only_its_own_requests(start):
     await duet.idle()
 
 
+def pair_of_one_base(**models: str) -> list[FakeEngine]:
+    engines = [FakeEngine(role, model=model) for role, model in models.items()]
+    for engine in engines:
+        engine.root = "fake"
+    return engines
+
+
 ADAPTER = TEXT | {"model": "fake-lora"}
 
 
 async def test_a_model_that_only_decode_has_is_prefills_404_or_served_by_decode_alone(start):
-    duet = await start(engines=[FakeEngine("prefill", model="fake"), FakeEngine("decode", model="fake-lora")])
+    duet = await start(engines=pair_of_one_base(prefill="fake", decode="fake-lora"))
     refused = await duet.client.post("/v1/completions", json=ADAPTER)
     assert (refused.status_code, refused.json()["error"]["type"]) == (404, "NotFoundError")
     assert duet.decode.seen == []
@@ -77,7 +84,7 @@ async def test_a_model_that_only_decode_has_is_prefills_404_or_served_by_decode_
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_model_that_only_prefill_has_is_decodes_404(start, stream):
-    duet = await start(engines=[FakeEngine("prefill", model="fake-lora"), FakeEngine("decode", model="fake")])
+    duet = await start(engines=pair_of_one_base(prefill="fake-lora", decode="fake"))
     for extra in ({}, {"n": 2, "temperature": 1}):
         answer = await duet.client.post("/v1/completions", json=ADAPTER | {"stream": stream} | extra)
         assert (answer.status_code, answer.json()["error"]["type"]) == (404, "NotFoundError")

@@ -48,7 +48,7 @@ def silent(port: int):
 @pytest.mark.parametrize("stream", [True, False])
 async def test_what_prefill_answers_when_its_client_has_just_left_is_given_back(duet, stream):
     answers = asyncio.Event()
-    duet.prefill.faults.append(Fault(until=answers))
+    duet.prefill.faults.append(Fault(wait=answers))
     asking = asyncio.create_task(duet.client.post("/v1/completions", json={**TEXT, "stream": stream}))
     await duet.prefill.saw()
     await leave(asking)
@@ -85,7 +85,7 @@ async def test_a_request_that_was_just_sent_is_not_cut_off_before_decode_can_hav
     monkeypatch.setattr("proxy.release.DECODE_PATIENCE", 600.0)
     monkeypatch.setattr("proxy.release.LAST_RELEASES", 0.01)
     answers = asyncio.Event()
-    duet.decode.faults.append(Fault(until=answers))
+    duet.decode.faults.append(Fault(wait=answers))
     asking = asyncio.create_task(duet.client.post("/v1/completions", json=TEXT))
     seen = await duet.decode.saw()
     await leave(asking)

@@ -2,12 +2,19 @@
 
 import asyncio
 import json
+import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from proxy.agreement import Fact, Identity, contradiction
+from proxy.config import load
+from proxy.engine import EngineClient
+from proxy.health.identity import identify
+from proxy.topology import Instance, Role
 from tests.fakes.answers import kv_params
 from tests.fakes.completions import Ending
 from tests.fakes.engine import FakeEngine, Fault
@@ -289,6 +296,37 @@ async def test_metrics(pair: Pair):
         real = await client.get(pair.decode + "/metrics")
         faked = await client.get(fake.url + "/metrics")
 
-    names = {line.rpartition(" ")[0] for line in real.text.splitlines()}
-    assert {line.rpartition(" ")[0] for line in faked.text.splitlines()} <= names
+    assert series(faked) <= series(real)
     assert faked.headers["content-type"] == real.headers["content-type"]
+
+
+def series(metrics: httpx.Response) -> set[str]:
+    """Names and labels; of the cache's configuration, the labels' names: sizes depend on the machine."""
+    found = {line.rpartition(" ")[0] for line in metrics.text.splitlines()}
+    (cache,) = (each for each in found if each.startswith("vllm:cache_config_info{"))
+    return found - {cache} | {re.sub(r'"[^"]*"', '""', cache)}
+
+
+async def test_what_an_engine_says_of_itself(pair: Pair, model_folder: Path):
+    client = EngineClient()
+    async with FakeEngine("decode", model=MODEL) as fake:
+        fake.root = str(model_folder)
+        real, faked = [
+            dict(await identify(client, Instance("decode-0", Role.DECODE, url), 10)) for url in (pair.decode, fake.url)
+        ]
+    await client.aclose()
+    assert real.pop("longest sequence") == "1024"
+    assert faked.pop("longest sequence") == "2048"
+    assert faked == real
+
+
+async def test_an_engine_is_what_it_was_declared_to_be(pair: Pair):
+    (declared,) = [
+        each for each in load(pair.launcher.run_directory / "proxy.json").topology.instances if each.name == "decode-0"
+    ]
+    client = EngineClient()
+    observed = await identify(client, declared, 10)
+    await client.aclose()
+    assert contradiction(Identity(declared.name, declared.fingerprint), observed) == ""
+    assert {"vLLM version", "model", "KV cache dtype"} <= declared.fingerprint.keys() & observed.keys()
+    assert declared.fingerprint[Fact.WEIGHTS]

@@ -16,6 +16,7 @@ from proxy.settings import Breaker, Canary, FailurePolicy, Leg, Settings, Timeou
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 from tests.fakes import answers
 from tests.proxy.conftest import Server
+from tests.proxy.raw_engine import PROBES
 
 T = TypeVar("T")
 _LEG = Leg(connect=2.0, first_byte=1.0, idle=0.3)
@@ -127,7 +128,7 @@ class Rig:
         lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
         if lengths:
             await reader.readexactly(int(lengths[0].partition(b":")[2]))
-        if head.startswith(b"GET /health "):
+        if head.startswith(PROBES):
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
             return True
         script = self.prefill if name == "prefill" else self.decode

@@ -1,0 +1,63 @@
+"""NIXL: decode reads from prefill (pull), or prefill writes into decode (push)."""
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from launcher.errors import PlanError
+from launcher.kv_transfer.setup import ConnectorSetup, Engine
+from launcher.profile import Device, KVTransfer
+from proxy.topology import Role
+
+_PIPELINE, _DATA = "pipeline-parallel-size", "data-parallel-size"
+
+
+def width(engine: Engine) -> int:
+    """Each data-parallel rank listens on a port of its own, one after the other."""
+    return engine.degree(_DATA)
+
+
+def pull(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
+    """``NixlConnector``."""
+    if engine.degree(_PIPELINE) > 1:
+        raise PlanError(
+            f"roles.{engine.role}.engine_args.{_PIPELINE}: {settings.connector} moves no KV cache of an engine that is "
+            "split into stages; use tensor_parallel (nixl-push can do it on prefill)"
+        )
+    return ConnectorSetup({"kv_connector": "NixlConnector", **_config(settings, engine)}, _env(engine), _lines(engine))
+
+
+def push(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
+    """``NixlPushConnector``. Engines get no fixed names: see the proxy's hand-off."""
+    if engine.role is Role.DECODE and engine.degree(_PIPELINE) > 1:
+        raise PlanError(f"roles.decode.engine_args.{_PIPELINE}: nixl-push splits prefill alone into stages")
+    if engine.degree(_DATA) > 1:
+        raise PlanError(
+            f"roles.{engine.role}.engine_args.{_DATA}: with nixl-push each engine is one instance; use replicas"
+        )
+    config: dict[str, JsonValue] = {"kv_connector": "NixlPushConnector", **_config(settings, engine)}
+    return ConnectorSetup(config, _env(engine), _lines(engine))
+
+
+def _config(settings: KVTransfer, engine: Engine) -> dict[str, JsonValue]:
+    extra: dict[str, JsonValue] = {"kv_lease_duration": settings.lease}
+    if engine.device is Device.CPU:
+        extra["num_threads"] = 1
+    return {
+        "kv_role": engine.kv_role,
+        "kv_buffer_device": engine.device.value,
+        "kv_load_failure_policy": settings.load_failure_policy.value,
+        "kv_connector_extra_config": extra,
+    }
+
+
+def _env(engine: Engine) -> Mapping[str, str]:
+    return {"VLLM_NIXL_SIDE_CHANNEL_HOST": engine.host, "VLLM_NIXL_SIDE_CHANNEL_PORT": str(engine.port)}
+
+
+def _lines(engine: Engine) -> Mapping[str, str]:
+    """Both ends are on this machine: shared memory, and TCP on the loopback for control.
+
+    On a laptop UCX would otherwise pick whichever network interface it finds.
+    """
+    return {"UCX_TLS": "sm,tcp", "UCX_NET_DEVICES": "lo"} if engine.device is Device.CPU else {}

@@ -1,0 +1,61 @@
+"""Shapes: what a KV connector is told of an engine, and what it needs there."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from launcher.errors import PlanError
+from launcher.profile import Device, RoleSettings
+from proxy.topology import Role
+
+_ENGINE_ROLE = {Role.PREFILL: "kv_producer", Role.DECODE: "kv_consumer"}
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One engine of a pair."""
+
+    name: str
+    role: Role
+    settings: RoleSettings
+    device: Device
+    host: str
+    port: int | None
+    """The first of those it was given for its connector."""
+    run_directory: Path
+
+    @property
+    def kv_role(self) -> str:
+        """In vLLM's words."""
+        return _ENGINE_ROLE[self.role]
+
+    def degree(self, option: str) -> int:
+        """How many ways it is split by this option of vLLM, e.g. ``pipeline-parallel-size``; raises PlanError."""
+        for key, value in self.settings.engine_args.items():
+            if key.replace("_", "-") == option:
+                if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                    place = f"roles.{self.role}.engine_args.{key}"
+                    raise PlanError(f"{place}: write a whole number from 1, unquoted, not {json.dumps(value)}")
+                return value
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorSetup:
+    """One engine's share of a connector."""
+
+    config: Mapping[str, JsonValue]
+    """``--kv-transfer-config``."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """What the plan has settled."""
+    env_defaults: Mapping[str, str] = field(default_factory=dict)
+    """What a profile may say otherwise."""
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
+    """More options of vLLM, by name."""
+
+    def all_options(self) -> dict[str, JsonValue]:
+        """Of vLLM's command line, by name."""
+        return {**self.options, "kv-transfer-config": dict(self.config)}

@@ -1,0 +1,39 @@
+"""The configuration file of a running deployment's proxy, which follows it. All raise :class:`RunDirectoryError`."""
+
+import fcntl
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from launcher.errors import RunDirectoryError
+from proxy.config import ConfigError, ProxyConfig, dump, load
+
+
+def fingerprint(file: Path, name: str) -> Mapping[str, str]:
+    """What the proxy is told of an instance; empty when it is not told of it."""
+    instances = _load(file).topology.instances
+    return next((each.fingerprint for each in instances if each.name == name), {})
+
+
+def change(file: Path, changed: Callable[[ProxyConfig], ProxyConfig]) -> ProxyConfig:
+    """Write what a function makes of it, and return that.
+
+    Whoever else changes it waits meanwhile, so that no change is lost.
+    """
+    new = file.with_suffix(".new")
+    try:
+        with file.with_suffix(".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            config = changed(_load(file))
+            new.write_text(dump(config))
+            os.replace(new, file)  # the proxy never reads half of it
+    except OSError as exc:
+        raise RunDirectoryError(f"cannot change {file}: {exc.strerror}") from exc
+    return config
+
+
+def _load(file: Path) -> ProxyConfig:
+    try:
+        return load(file)
+    except ConfigError as exc:
+        raise RunDirectoryError(str(exc)) from exc
