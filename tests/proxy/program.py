@@ -6,11 +6,13 @@ import ssl
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 
 from proxy.config import ProxyConfig, dump
+from proxy.settings import Canary
 
 
 class Program:
@@ -52,8 +54,10 @@ class Program:
 async def running(config: ProxyConfig, folder: Path, *, trusted: str | None = None) -> AsyncIterator[Program]:
     """Starts the program on a free port and waits until it listens; the end kills it if it still runs.
 
-    ``trusted`` is the file of a certificate authority that the client trusts.
+    ``trusted`` is the file of a certificate authority that the client trusts. There are no canaries, as tests wait
+    for what engines see.
     """
+    config = replace(config, settings=replace(config.settings, canary=Canary(enabled=False)))
     file = folder / "proxy.json"
     file.write_text(dump(config))
     process = await asyncio.create_subprocess_exec(
