@@ -19,6 +19,8 @@ class Relay:
         self.change: Change = dict
         self.hold = 0.0
         """Seconds until an answer with KV parameters is passed on."""
+        self.answered = asyncio.Event()
+        """Set when prefill has answered with KV parameters."""
         self._client = httpx.AsyncClient(base_url=engine, timeout=60, trust_env=False)
         self._server = WireServer(self._answer, "127.0.0.1", 0)
 
@@ -45,5 +47,6 @@ class Relay:
             document = json.loads(body)
             document["kv_transfer_params"] = self.change(document["kv_transfer_params"])
             body = json.dumps(document).encode()
+            self.answered.set()
             await asyncio.sleep(self.hold)
         await reply.whole(answer.status_code, body, {"content-type": answer.headers.get("content-type", "text/plain")})

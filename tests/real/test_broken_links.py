@@ -1,5 +1,6 @@
 """Real engines between which KV does not move, or not the right KV: what the canary sees, and what clients get."""
 
+import asyncio
 import contextlib
 import shutil
 from collections.abc import AsyncIterator
@@ -110,7 +111,7 @@ async def test_kv_of_another_prompt_is_found_out_though_no_counter_of_an_engine_
             assert (answer.status_code, answer.headers["x-duet-bypass"]) == (200, "no_pair")
 
 
-async def test_kv_whose_lease_has_ended_gives_the_right_text_or_an_error(
+async def test_kv_whose_lease_has_ended_or_whose_prefill_is_dead_gives_the_right_text_or_an_error(
     pair: Pair, pair_profile: Path, tmp_path: Path
 ):
     lease = 5
@@ -130,6 +131,18 @@ async def test_kv_whose_lease_has_ended_gives_the_right_text_or_an_error(
         counters = (await program.client.get(f"{prefill.url}/metrics")).text
         expired = next(line for line in counters.splitlines() if line.startswith("vllm:nixl_num_kv_expired"))
         assert float(expired.rpartition(" ")[2]) == 1
+
+        # Prefill dies between its answer and decode's reading: decode says so, and serves whatever comes next.
+        relay.hold = 1
+        relay.answered.clear()
+        body = PROMPT | {"cache_salt": "dead"}
+        asked = asyncio.create_task(program.client.post("/v1/completions", json=body))
+        await relay.answered.wait()
+        for process in (*prefill.process.children(recursive=True), prefill.process):
+            process.kill()
+        answer = await asked
+        assert answer.status_code == 500 or answer.json()["choices"][0]["text"] == text
+        assert await alone(pair.decode, PROMPT) == text
 
 
 @pytest.mark.parametrize(
