@@ -104,7 +104,9 @@ class Dispatcher:
         with_partner = [prefill for prefill in prefills if self._pool.partners(prefill, decodes)]
         chosen = self._steering.choose(with_partner, call.hint)
         if chosen is None:
-            raise HandOverFailed(Bypass.NO_PAIR, NoInstance(f"No pair works now: {self._pool.complaints()}."))
+            # Paths and digests of models are for those who operate the proxy.
+            logger.info("%s: no pair works now: %s", call.record.id.internal, self._pool.complaints())
+            raise HandOverFailed(Bypass.NO_PAIR, NoInstance("No prefill and decode instance work together now."))
         return chosen
 
     def _choose_decode(self, call: Call, prefill: Member, tried: set[str], unreachable: str | None) -> Member | None:

@@ -17,6 +17,7 @@ from proxy.errors import EngineFailure, EngineRejection, EngineUnreachable, NoIn
 from proxy.evidence import NoEvidence
 from proxy.exchange import Call, Exchange, Whole
 from proxy.handoff import Handoff
+from proxy.handoff.protocol import Order
 from proxy.handover import HandOver, HandOverFailed
 from proxy.headers import RequestId, to_engine
 from proxy.health.probe import metrics_of, model_of
@@ -86,6 +87,10 @@ class Canary:
         """Send one; what it has shown. Never fails."""
         try:
             async with asyncio.timeout(self._settings.timeout):
+                if handoff.order is Order.CONCURRENT and prefill.source is None:
+                    await self._prove(
+                        handoff, prefill, decode
+                    )  # makes it known: from then on the legs run side by side
                 return await self._prove(handoff, prefill, decode)
         except _Unproven as exc:
             return Proof(exc.verdict, time.time(), str(exc))

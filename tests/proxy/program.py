@@ -51,13 +51,16 @@ class Program:
 
 
 @asynccontextmanager
-async def running(config: ProxyConfig, folder: Path, *, trusted: str | None = None) -> AsyncIterator[Program]:
+async def running(
+    config: ProxyConfig, folder: Path, *, trusted: str | None = None, canaries: bool = False
+) -> AsyncIterator[Program]:
     """Starts the program on a free port and waits until it listens; the end kills it if it still runs.
 
-    ``trusted`` is the file of a certificate authority that the client trusts. There are no canaries, as tests wait
-    for what engines see.
+    ``trusted`` is the file of a certificate authority that the client trusts. Without ``canaries`` the program sends
+    none, as most tests wait for what engines see.
     """
-    config = replace(config, settings=replace(config.settings, canary=Canary(enabled=False)))
+    if not canaries:
+        config = replace(config, settings=replace(config.settings, canary=Canary(enabled=False)))
     file = folder / "proxy.json"
     file.write_text(dump(config))
     process = await asyncio.create_subprocess_exec(

@@ -193,13 +193,15 @@ async def test_operators_can_have_all_pairs_proven_now(start):
     assert [pair["standing"] for pair in answer.json()["pairs"]] == ["out"]
 
 
-async def test_under_the_policy_fail_an_unproven_pair_is_an_error_that_says_why(start):
+async def test_under_the_policy_fail_an_unproven_pair_is_an_error_and_the_log_says_why(start, caplog):
+    caplog.set_level("INFO")
     decode = FakeEngine("decode")
     decode.kv_fails = True
     duet = await start(engines=[FakeEngine("prefill"), decode], canary=ON, policy=FailurePolicy.FAIL)
     answer = await duet.client.post("/v1/completions", json=TEXT)
     assert answer.status_code == 503
-    assert "prefill-0 to decode-0" in answer.json()["error"]["message"]
+    assert answer.json()["error"]["message"] == "No prefill and decode instance work together now."
+    assert "no pair works now: prefill-0 to decode-0: decode-0: the engine answered 500" in caplog.text
 
 
 async def test_a_pair_whose_instance_is_away_says_so(start):

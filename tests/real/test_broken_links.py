@@ -27,12 +27,13 @@ async def proxy(
     """A proxy of its own before two engines."""
     instances = (Instance("prefill-0", Role.PREFILL, prefill), Instance("decode-0", Role.DECODE, decode))
     settings = Settings(
-        canary=Canary(enabled=canary, interval=3600),
+        canary=Canary(interval=3600),
         breaker=Breaker(pause=0.2, longest_pause=0.5),
         failure_policy=policy,
         probe_interval=0.5,
     )
-    async with running(ProxyConfig(Topology(instances, ConnectorKind.NIXL_PULL), settings), folder) as program:
+    config = ProxyConfig(Topology(instances, ConnectorKind.NIXL_PULL), settings)
+    async with running(config, folder, canaries=canary) as program:
         yield program
 
 
