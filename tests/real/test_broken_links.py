@@ -46,7 +46,7 @@ async def until(program: Program, standing: str, within: float = 15) -> dict:
     """Wait for a standing, so many seconds."""
     async with asyncio.timeout(within):
         while (pair := await the_pair(program))["standing"] != standing:
-            await asyncio.sleep(0.05)
+            pass
     return pair
 
 
