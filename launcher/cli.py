@@ -63,8 +63,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Turn a profile into running vLLM engines and a proxy.",
-    epilog="Exit codes: 0 success; 1 not healthy (status); 2 usage; 3 profile; 4 plan, preflight or run directory; "
-    "5 a process died; 6 not ready in time; 8 no proof (demo); 130 interrupted before it was ready.",
+    epilog="Exit codes: 0 success; 1 not healthy (status), not drained (drain); 2 usage; 3 profile; "
+    "4 plan, preflight or run directory; 5 a process died; 6 not ready in time; 8 no proof (prove, demo); "
+    "130 interrupted before it was ready.",
 )
 
 

@@ -132,12 +132,12 @@ _NAMES_IN_THE_ENGINE = {
     "NixlPullConnector": "nixl-pull",
     "NixlPushConnector": "nixl-push",
     "ExampleConnector": "shared-storage",
-    "SharedStorageConnector": "shared-storage, as vLLM's ExampleConnector is called here",
+    "SharedStorageConnector": "shared-storage (vLLM now calls it ExampleConnector)",
     "MooncakeConnector": "mooncake",
     "LMCacheConnectorV1": "lmcache",
     "MultiConnector": "multi",
-    "PyNcclConnector": "nixl-pull: vLLM has no PyNcclConnector any more",
-    "P2pNcclConnector": "nixl-pull: vLLM has no P2pNcclConnector any more",
+    "PyNcclConnector": "nixl-pull (vLLM has no PyNcclConnector any more)",
+    "P2pNcclConnector": "nixl-pull (vLLM has no P2pNcclConnector any more)",
 }
 
 
@@ -148,9 +148,10 @@ def _by_our_name(given: object) -> object:
 
 
 _NIXL = {ConnectorKind.NIXL_PULL, ConnectorKind.NIXL_PUSH, ConnectorKind.MULTI}
+_FILES = {ConnectorKind.SHARED_STORAGE, ConnectorKind.MULTI}
 _BELONGS_TO = {
     "lease": _NIXL,
-    "shared_storage": {ConnectorKind.SHARED_STORAGE, ConnectorKind.MULTI},
+    "shared_storage": _FILES,
     "lmcache": {ConnectorKind.LMCACHE},
     "mooncake": {ConnectorKind.MOONCAKE},
 }
@@ -172,7 +173,7 @@ class KVTransfer(Shape):
     def _fits_connector(self) -> Self:
         for key, owners in _BELONGS_TO.items():
             if key in self.model_fields_set and self.connector not in owners:
-                raise ValueError(f"{key} belongs to {' and '.join(sorted(owners))}, not to {self.connector}: remove it")
+                raise ValueError(f"{key} belongs to {' or '.join(sorted(owners))}, not to {self.connector}: remove it")
         if self.connector is ConnectorKind.LMCACHE and self.lmcache is None:
             raise ValueError("connector lmcache needs lmcache.remote_url: the store that all engines use")
         return self
@@ -270,4 +271,17 @@ class Profile(Shape):
             raise ValueError(f"quantization.weights {self.quantization.weights} has no CPU kernel: use a checkpoint")
         if self.device is Device.CPU and self.roles.prefill and self.kv_transfer.connector is ConnectorKind.MOONCAKE:
             raise ValueError("kv_transfer.connector mooncake needs device cuda: vLLM's asks for an accelerator")
+        return self
+
+    @model_validator(mode="after")
+    def _whole_prompts(self) -> Self:
+        kind, longest = self.kv_transfer.connector, self.model.max_model_len
+        for role, settings in self.roles.items():
+            batch = settings.max_num_batched_tokens
+            if role is Role.AGGREGATED or kind not in _FILES or batch is None or longest is None or batch >= longest:
+                continue
+            raise ValueError(
+                f"roles.{role}.max_num_batched_tokens {batch} is less than model.max_model_len {longest}, and "
+                f"kv_transfer.connector {kind} computes prompts in one piece: raise the first or lower the second"
+            )
         return self

@@ -143,7 +143,7 @@ class Dispatcher:
                 if not tries:
                     raise
                 tried.add(failure.instance)
-        raise failed or NoInstance("No instance that answers clients serves now.")
+        raise failed or NoInstance("No decode or aggregated instance serves now: the proxy's /ready says why.")
 
     def _choose_alone(self, call: Call, tried: Set[str]) -> Member | None:
         candidates = self._pool.candidates(Role.AGGREGATED, without=tried)

@@ -44,7 +44,10 @@ class Metrics:
             buckets=_SECONDS,
         )
         self.handoff = Histogram(
-            "duet_handoff_seconds", "Prefill legs that handed KV over.", registry=registry, buckets=_SECONDS
+            "duet_handoff_seconds",
+            "From sending a request to prefill until its answer that hands KV over.",
+            registry=registry,
+            buckets=_SECONDS,
         )
         self._bypassed = Counter(
             "duet_pd_bypassed", "Requests served aggregated although PD is configured.", ("reason",), registry=registry
@@ -162,7 +165,7 @@ class _PoolCollector(Collector):
         )
         share = GaugeMetricFamily(
             "duet_kv_received_share",
-            "Of the last minute's prompt tokens, the part whose KV came from another instance.",
+            "Of the last minute's prompt tokens, canaries' too, the part whose KV came from another instance.",
             labels=("decode",),
         )
         counts = {

@@ -3,6 +3,7 @@
 Times are seconds. Unknown keys and wrong types are refused.
 """
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, ClassVar
@@ -226,13 +227,19 @@ class Admin:
     host: str = "127.0.0.1"
 
 
+def _address(given: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", given):
+        raise ValueError("write the address of a collector, e.g. http://127.0.0.1:4318")
+    return given
+
+
 @dataclass(frozen=True, slots=True)
 class Tracing:
     """Where spans of the requests go, by OTLP over HTTP. Needs the packages of the extra ``tracing``."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    endpoint: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$")]
+    endpoint: Annotated[str, AfterValidator(_address)]
     """The collector's base address, e.g. ``http://127.0.0.1:4318``; ``/v1/traces`` is added to it."""
     service_name: Annotated[str, Field(min_length=1)] = "duet"
     sample_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0

@@ -67,7 +67,9 @@ def resume(directory: RunDirectory, names: Collection[str]) -> None:
 
 def _change(directory: RunDirectory, change: Callable[[set[str]], set[str]], names: Collection[str]) -> ProxyConfig:
     if directory.holder() is None:
-        raise RunDirectoryError(f"nothing runs in {directory.path}")
+        raise RunDirectoryError(
+            f"nothing runs in {directory.path}: start it with `launcher up`, or choose another --run-dir"
+        )
 
     def changed(config: ProxyConfig) -> ProxyConfig:
         known = [instance.name for instance in config.topology.instances]
@@ -96,7 +98,9 @@ def _shown(client: httpx.Client, url: str) -> Shown:
     try:
         answer = client.get(url)
     except httpx.HTTPError as exc:
-        raise RunDirectoryError(f"the proxy does not answer at {url}: {exc}") from exc
+        raise RunDirectoryError(
+            f"the proxy does not answer at {url}: {exc}: `launcher status` says how far it is"
+        ) from exc
     if answer.status_code == httpx.codes.UNAUTHORIZED:
         raise RunDirectoryError(
             f"{url} needs a client's key, so it cannot be seen what still runs: give the proxy an address for "

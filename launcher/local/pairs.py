@@ -102,11 +102,15 @@ def _ask(directory: RunDirectory, method: str, path: str, patience: float) -> Ma
     deployment = directory.read_state() if directory.holder() is not None else None
     proxy = next((each for each in deployment.instances if each.role == "proxy"), None) if deployment else None
     if proxy is None:
-        raise RunDirectoryError(f"nothing runs in {directory.path}")
+        raise RunDirectoryError(
+            f"nothing runs in {directory.path}: start it with `launcher up`, or choose another --run-dir"
+        )
     url = f"{proxy.url}{path}"
     try:
         # The certificate is for the name that clients use; what is asked here is on this machine.
         answer = httpx.request(method, url, trust_env=False, verify=False, timeout=patience)
     except httpx.HTTPError as exc:
-        raise RunDirectoryError(f"the proxy does not answer at {url}: {exc}") from exc
+        raise RunDirectoryError(
+            f"the proxy does not answer at {url}: {exc}: `launcher status` says how far it is"
+        ) from exc
     return read(answer)

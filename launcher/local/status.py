@@ -1,10 +1,11 @@
 """What runs in a run directory, and whether it answers now."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import httpx
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from launcher.local.deployment import InstanceState, State
 from launcher.local.run_directory import RunDirectory
@@ -48,6 +49,25 @@ class StatusReport:
 _REPORT = TypeAdapter(StatusReport)
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """An engine as the proxy sees it: also one that answers ``/health`` and stands still."""
+
+    name: str
+    healthy: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What is of interest here of the answer to ``/ready``; without a key the proxy tells of no instance."""
+
+    instances: tuple[_Seen, ...] = ()
+
+
+_READY = TypeAdapter(_Ready)
+
+
 def report_json(report: StatusReport) -> str:
     """The report as indented JSON."""
     return _REPORT.dump_json(report, indent=2).decode()
@@ -63,7 +83,9 @@ async def gather(directory: RunDirectory) -> StatusReport:
         return StatusReport(healthy=False, note=f"launcher {launcher} is about to start", launcher_pid=launcher)
     # Certificates are for the names that clients use; what is asked here is on this machine.
     async with httpx.AsyncClient(trust_env=False, verify=False, timeout=_PATIENCE) as client:
-        reports = await asyncio.gather(*(_instance(client, instance) for instance in deployment.instances))
+        proxy = next((each for each in deployment.instances if each.role == "proxy" and each.pid), None)
+        seen = {} if proxy is None else await _unhealthy(client, proxy)
+        reports = await asyncio.gather(*(_instance(client, each, seen) for each in deployment.instances))
     return StatusReport(
         healthy=deployment.ready and all(report.health == "ok" and report.state is State.READY for report in reports),
         note="",
@@ -75,14 +97,25 @@ async def gather(directory: RunDirectory) -> StatusReport:
     )
 
 
-async def _instance(client: httpx.AsyncClient, instance: InstanceState) -> InstanceReport:
+async def _unhealthy(client: httpx.AsyncClient, proxy: InstanceState) -> Mapping[str, str]:
+    """Why the proxy sends engines nothing, by their names; empty when it does not say."""
+    try:
+        answer = await client.get(f"{proxy.url}/ready")
+        ready = _READY.validate_json(answer.content)
+    except (httpx.HTTPError, ValidationError):
+        return {}
+    return {each.name: each.reason for each in ready.instances if not each.healthy and each.reason}
+
+
+async def _instance(client: httpx.AsyncClient, instance: InstanceState, unhealthy: Mapping[str, str]) -> InstanceReport:
+    health = await _health(client, instance) if instance.pid else "down"
     return InstanceReport(
         name=instance.name,
         role=instance.role,
         url=instance.url,
         port=httpx.URL(instance.url).port or 80,
         state=instance.state,
-        health=await _health(client, instance) if instance.pid else "down",
+        health=unhealthy.get(instance.name, health) if health == "ok" else health,
         pid=instance.pid,
         started_at=instance.started_at,
         restarts=instance.restarts,

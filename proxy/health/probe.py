@@ -20,7 +20,7 @@ class Finding(StrEnum):
     SILENT = "no answer in time"
     REFUSED = "connection refused"
     SICK = "its health check fails"
-    FROZEN = "it has work and does not get on with it"
+    FROZEN = "it has work, but none of its counters moves"
 
 
 async def probe(client: EngineClient, instance: Instance, patience: float) -> Finding:

@@ -175,8 +175,8 @@ def test_lmcache_needs_its_store():
 @pytest.mark.parametrize(
     ("key", "value", "connector", "owners"),
     [
-        ("lease", "60", "shared-storage", "multi and nixl-pull and nixl-push"),
-        ("shared_storage", "{path: /x}", "nixl-pull", "multi and shared-storage"),
+        ("lease", "60", "shared-storage", "multi or nixl-pull or nixl-push"),
+        ("shared_storage", "{path: /x}", "nixl-pull", "multi or shared-storage"),
         ("lmcache", "{remote_url: x}", "nixl-push", "lmcache"),
         ("mooncake", "{protocol: tcp}", "nixl-pull", "mooncake"),
     ],
@@ -184,6 +184,14 @@ def test_lmcache_needs_its_store():
 def test_a_key_of_another_connector_is_refused(key, value, connector, owners):
     message = refused(f"kv_transfer={{connector: {connector}, {key}: {value}}}")
     assert f"{key} belongs to {owners}, not to {connector}" in message
+
+
+@pytest.mark.parametrize("connector", ["shared-storage", "multi"])
+def test_a_batch_that_cannot_hold_a_prompt_in_one_piece_is_refused(connector):
+    chosen = f"kv_transfer.connector={connector}"
+    message = refused(chosen, "model.max_model_len=2048", "roles.decode.max_num_batched_tokens=512")
+    assert "roles.decode.max_num_batched_tokens 512 is less than model.max_model_len 2048" in message
+    loader.load("demo", [chosen, "model.max_model_len=2048", "roles.decode.max_num_batched_tokens=2048"])
 
 
 @pytest.mark.parametrize(

@@ -163,3 +163,9 @@ def test_an_unknown_choice_lists_the_known(cuda, override):
 def test_every_shipped_profile_has_a_description():
     for name in loader.shipped_profiles():
         assert loader.load(name).description
+
+
+@pytest.mark.parametrize("given", ["127.0.0.1:4318", "ftp://collector", "http://a b", "http://collector?x=1"])
+def test_what_is_no_address_of_a_collector_is_answered_with_an_example(given):
+    message = refused("demo", f"proxy.tracing={{endpoint: '{given}'}}")
+    assert "proxy.tracing.endpoint: write the address of a collector, e.g. http://127.0.0.1:4318, not" in message
