@@ -87,6 +87,7 @@ def create_apps(
                 for task in (watching, *others):
                     task.cancel()
         finally:
+            await prover.aclose()
             await releases.aclose()
             await client.aclose()
             if tracer is not None:

@@ -56,12 +56,15 @@ class Pair:
         self.last_handed_over: float | None = None
         """Seconds since the epoch."""
         self.proof: Proof | None = None
-        """The last canary's."""
+        """The last canary's that decided something, if any did."""
+        self.looked_at = float("-inf")
+        """When the last canary ended, whatever it has shown, by the monotonic clock."""
         self._proves = proves
         self._wake = wake
         self._canaries = Breaker(limits)
         self._suspicion = ""
         self._suspected_at = float("-inf")
+        self._decided_at = float("-inf")
 
     @property
     def reason(self) -> str:
@@ -96,6 +99,7 @@ class Pair:
 
     def learn(self, proof: Proof, began: float, now: float) -> None:
         """A canary that began then has ended now."""
+        self.looked_at = now
         if proof.verdict in _DECIDES:
             self._canaries.fail(now, proof.reason, answers=True, at_once=True)
         elif proof.verdict is Verdict.UNDECIDED:
@@ -106,7 +110,7 @@ class Pair:
             self._canaries.succeed()
             if self._suspected_at <= began:
                 self._suspicion = ""
-        self.proof = proof
+        self.proof, self._decided_at = proof, now
 
     def admits(self, now: float) -> bool:
         """Whether a request may go this way."""
@@ -119,6 +123,23 @@ class Pair:
     def is_due(self, now: float) -> bool:
         """Whether a canary has to show if requests may go this way."""
         return self._proves and not self.refused and not self._trusted and self._canaries.state(now) is not State.OPEN
+
+    def is_old(self, now: float, interval: float) -> bool:
+        """Whether it works, and the last canary that decided something was so many seconds ago.
+
+        One that decided nothing is sent again after a while only, and after those of other pairs.
+        """
+        return (
+            self.proof is not None
+            and now >= self._decided_at + interval
+            and self._canaries.state(now) is not State.OPEN
+            and self.admits(now)
+        )
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether a canary or a hand-over has shown that it does not work, and none has shown since that it does."""
+        return bool(self._suspicion) or (self.proof is not None and self.proof.verdict in _DECIDES)
 
     @property
     def _trusted(self) -> bool:

@@ -110,13 +110,16 @@ class HealthMonitor:
             logger.warning("%s was started anew", name)
             member.load.forget()
             self._pool.forgive(member)
-        elif before is not None and (reason := symptom(before, now)):
+        elif before is not None and (reason := symptom(before, now, is_explained=self._has_bad_pair(member))):
             self._suspect(member, reason)
         if member.instance.role is Role.DECODE:
             member.share.see(time.monotonic(), now.received, now.prompt_tokens)
             handed_over = sum(pair.handed_over for pair in self._pool.pairs_of(member))
             if member.silence.see(now.received, handed_over):
                 self._suspect(member, "it answers hand-overs, but by its own counter takes no KV: PD is silently off")
+
+    def _has_bad_pair(self, member: Member) -> bool:
+        return any(pair.is_bad for pair in self._pool.pairs_of(member))
 
     def _suspect(self, member: Member, reason: str) -> None:
         reason = f"{member.instance.name}: {reason}"

@@ -109,11 +109,14 @@ class Readings:
         )
 
 
-def symptom(before: Readings, now: Readings) -> str:
-    """What has happened since that makes hand-overs of an instance suspect; empty for nothing. Two of one process."""
+def symptom(before: Readings, now: Readings, *, is_explained: bool = False) -> str:
+    """What has happened since that makes hand-overs of an instance suspect; empty for nothing. Two of one process.
+
+    With ``is_explained``, one of its pairs is known not to work: that transfers fail speaks against no other one.
+    """
     # vLLM also counts one for each client that leaves decode's answer, if that is not streamed: prefill is told twice.
     if (late := now.late - before.late) > 0 and now.expired > 0:
         return f"KV was read after its lease, by its own counter: {late:.0f} answers may be wrong"
-    if (failed := now.failed_transfers - before.failed_transfers) > 0:
+    if not is_explained and (failed := now.failed_transfers - before.failed_transfers) > 0:
         return f"{failed:.0f} transfers failed, by its own counter"
     return ""

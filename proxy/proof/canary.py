@@ -20,7 +20,7 @@ from proxy.handoff import Handoff
 from proxy.handoff.protocol import Order
 from proxy.handover import HandOver, HandOverFailed
 from proxy.headers import RequestId, to_engine
-from proxy.health.probe import metrics_of, model_of
+from proxy.health.probe import NoModel, metrics_of, model_of
 from proxy.health.readings import Readings
 from proxy.metrics import Metrics
 from proxy.pool import Member
@@ -147,6 +147,9 @@ class Canary:
                 vocabulary = json_object(await answer.read()).get("tokens")
             finally:
                 await answer.aclose()
+        except NoModel as refused:
+            verdict = Verdict.IMPOSSIBLE if refused.status < 500 else Verdict.UNDECIDED
+            raise _Unproven(verdict, f"{refused}{_hint(refused.status)}") from refused
         except EngineFailure as failure:
             raise _Unproven(Verdict.UNDECIDED, str(failure)) from failure
         if not isinstance(vocabulary, list):
@@ -228,5 +231,8 @@ def _tokens(answer: bytes, decode: Member) -> list[Token]:
 
 def _refusal(refused: EngineRejection) -> str:
     said = refused.body[:200].decode(errors="replace")
-    hint = ": name the engines' key with proxy.engine_key_env" if refused.status in (401, 403) else ""
-    return f"the engines refuse the canary with status {refused.status}{hint}: {said}"
+    return f"the engines refuse the canary with status {refused.status}{_hint(refused.status)}: {said}"
+
+
+def _hint(status: int) -> str:
+    return ": name the engines' key with proxy.engine_key_env" if status in (401, 403) else ""

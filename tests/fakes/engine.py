@@ -140,6 +140,8 @@ class FakeEngine:
         self.block_size = 16
         self.counts: dict[str, int] = {}
         """Further counters, e.g. ``nixl_num_failed_transfers``."""
+        self.instead: dict[str, tuple[int, bytes] | None] = {}
+        """Status and body that are answered by path in place of its own; ``None`` for nothing at all."""
         self._side_channel_port = side_channel_port
         self._pace = pace
         self._changed = asyncio.Condition()
@@ -204,6 +206,13 @@ class FakeEngine:
             await asyncio.wait_for(self._changed.wait_for(condition), 10)
 
     async def _answer(self, seen: Seen, reply: Reply) -> None:
+        if seen.path in self.instead:
+            other = self.instead[seen.path]
+            if other is None:
+                await asyncio.Event().wait()
+            else:
+                await reply.whole(*other)
+            return
         match seen.method, seen.path:
             case "GET", "/health":
                 if self.health is None:
