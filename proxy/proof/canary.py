@@ -87,7 +87,7 @@ class Canary:
         """Send one; what it has shown. Never fails."""
         try:
             async with asyncio.timeout(self._settings.timeout):
-                if handoff.order is Order.CONCURRENT and prefill.source is None:
+                if handoff.order is Order.CONCURRENT and not handoff.has_bootstrap and prefill.source is None:
                     await self._prove(
                         handoff, prefill, decode
                     )  # makes it known: from then on the legs run side by side
