@@ -12,6 +12,7 @@ from tests.proxy.conftest import Duet, eventually
 
 TEXT = {"model": "fake", "prompt": "one two three", "max_tokens": 5}
 ON = Canary(interval=3600)
+NO_PAUSE = Settings(breaker=Limits(pause=0.01, longest_pause=0.02))
 PAUSE = Settings(breaker=Limits(pause=3600, longest_pause=3600))
 
 
@@ -89,6 +90,32 @@ async def test_one_link_that_is_cut_makes_no_other_suspect_of_its_failed_transfe
         await eventually(lambda: duet.metric("duet_kv_failed_transfers", instance="decode-0"), failed)
     assert (await duet.pairs())["prefill-1", "decode-0"]["gets_requests"]
     assert await duet.metric("duet_canaries_total", prefill="prefill-1") == before
+
+
+async def test_a_pair_that_became_suspect_while_engines_are_too_busy_for_canaries_serves_again(start):
+    duet = await start(canary=ON, settings=NO_PAUSE)
+    duet.decode.instead["/v1/models"] = (503, b"")
+    for _ in range(2):
+        duet.decode.faults.append(Fault(status=500))
+        answer = await duet.client.post("/v1/completions", json=TEXT)
+        assert answer.headers["x-duet-bypass"] == "decode_failed"
+        answer = await duet.client.post("/v1/completions", json=TEXT)
+        assert answer.headers["x-duet-bypass"] == "no_pair"
+        while (await duet.client.post("/v1/completions", json=TEXT)).headers["x-duet-path"] != "pd":
+            pass
+
+
+async def test_a_pair_that_was_found_broken_gets_no_requests_whatever_keeps_canaries_from_it(start):
+    duet = await start(canary=ON, settings=NO_PAUSE)
+    duet.decode.wrong_kv = True
+    await duet.client.post("/pairs/prove")
+    duet.decode.instead["/v1/models"] = (503, b"")
+    await eventually(lambda: _enough(duet), True)
+    assert (await duet.client.post("/v1/completions", json=TEXT)).headers["x-duet-bypass"] == "no_pair"
+
+
+async def _enough(duet: Duet) -> bool:
+    return await duet.metric("duet_canaries_total", verdict="undecided") >= 4
 
 
 async def _undecided(duet: Duet) -> None:
