@@ -75,7 +75,7 @@ def create_apps(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
             await monitor.check()
-            await prover.first()
+            await prover.first(lambda: admission.closing)
             async with asyncio.TaskGroup() as tasks:
                 watching = tasks.create_task(monitor.run(), name="health monitor")
                 others = [tasks.create_task(prover.run(), name="canaries")]

@@ -127,7 +127,7 @@ class HealthMonitor:
         self._pool.suspect(member, reason)
 
     async def _ask(self, member: Member) -> None:
-        """Ask an engine that does not move for one token, for as long as it takes."""
+        """Ask an engine that does not move for one token."""
         name = member.instance.name
         self._asking.add(name)
         member.progress.asked(time.monotonic())

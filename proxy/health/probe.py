@@ -10,7 +10,8 @@ from proxy.errors import EngineCut, EngineFailure, EngineUnreachable
 from proxy.settings import Leg
 from proxy.topology import Instance
 
-_FOREVER = Leg(first_byte=86400.0, idle=86400.0)
+_LONG = Leg(first_byte=60.0, idle=60.0)
+"""An engine that has not answered by then is asked again: the machine may be gone without closing the connection."""
 
 
 class NoModel(EngineCut):
@@ -71,12 +72,12 @@ async def model_of(client: EngineClient, instance: Instance, patience: float) ->
 async def ask_for_a_token(client: EngineClient, instance: Instance) -> None:
     """A completion of one token, whichever; raises :class:`EngineFailure`, also for a refusal, which proves nothing."""
     try:
-        model, _ = await model_of(client, instance, _FOREVER.first_byte)
+        model, _ = await model_of(client, instance, _LONG.first_byte)
     except TimeoutError as exc:
         raise EngineCut(instance.name, "did not name its model") from exc
     body = json.dumps({"model": model, "prompt": "a", "max_tokens": 1}).encode()
     headers = [(b"content-type", b"application/json")]
-    answer = await client.open(instance, "POST", "/v1/completions", headers, body, _FOREVER)
+    answer = await client.open(instance, "POST", "/v1/completions", headers, body, _LONG)
     try:
         await answer.read()
     finally:

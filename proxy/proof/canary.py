@@ -34,6 +34,8 @@ from proxy.settings import FailurePolicy, Leg
 _HEADERS = [(b"content-type", b"application/json")]
 _BLOCK = 16
 """Tokens, when an engine does not say."""
+_ASIDE = 0.25
+"""Of a canary's time, for each question beside it: a route of an engine that hangs is no failed hand-over."""
 _COUNTING = 2.0
 """Seconds; an engine counts a request's tokens a moment after it has answered."""
 
@@ -138,15 +140,19 @@ class Canary:
         )
 
     async def _question(self, decode: Member, block: int) -> Question:
-        limit = self._settings.timeout
+        limit = _ASIDE * self._settings.timeout
         try:
-            model, longest = await model_of(self._client, decode.instance, limit)
-            body = json.dumps({"model": model, "prompt": VOCABULARY_TEXT, "add_special_tokens": False}).encode()
-            answer = await self._client.open(decode.instance, "POST", "/tokenize", _HEADERS, body, Leg())
-            try:
-                vocabulary = json_object(await answer.read()).get("tokens")
-            finally:
-                await answer.aclose()
+            async with asyncio.timeout(limit):
+                model, longest = await model_of(self._client, decode.instance, limit)
+                body = json.dumps({"model": model, "prompt": VOCABULARY_TEXT, "add_special_tokens": False}).encode()
+                answer = await self._client.open(decode.instance, "POST", "/tokenize", _HEADERS, body, Leg())
+                try:
+                    vocabulary = json_object(await answer.read()).get("tokens")
+                finally:
+                    await answer.aclose()
+        except TimeoutError as exc:
+            detail = f"{decode.instance.name} does not answer GET /v1/models and POST /tokenize within {limit:g} s"
+            raise _Unproven(Verdict.UNDECIDED, detail) from exc
         except NoModel as refused:
             verdict = Verdict.IMPOSSIBLE if refused.status < 500 else Verdict.UNDECIDED
             raise _Unproven(verdict, f"{refused}{_hint(refused.status)}") from refused
@@ -189,7 +195,7 @@ class Canary:
         return answer.body
 
     async def _tally(self, prefill: Member, decode: Member) -> _Tally:
-        limit = self._settings.timeout
+        limit = _ASIDE * self._settings.timeout
         texts = await asyncio.gather(
             *(metrics_of(self._client, member.instance, limit) for member in (prefill, decode))
         )

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from proxy.handoff import HANDOFFS
 from proxy.metrics import Metrics
@@ -16,6 +16,8 @@ from proxy.settings import Canary as Settings
 
 logger = logging.getLogger(__name__)
 
+_ENDING = 0.1
+"""Seconds between two looks whether the proxy is asked to end before it has begun."""
 _LOOK = 0.5
 """Seconds between two looks at what is due, if nobody calls."""
 Couple = tuple[Member, Member]
@@ -36,13 +38,14 @@ class Prover:
         self._running: set[_Key] = set()
         self._tasks: set[asyncio.Task[Proof | None]] = set()
 
-    async def first(self) -> None:
-        """Prove what there is before requests come; takes no longer than one canary may."""
+    async def first(self, is_ending: Callable[[], bool]) -> None:
+        """Prove what there is before requests come; takes no longer than one canary may, or than the proxy runs."""
         if not self._settings.enabled:
             return
-        proofs = [self._begin(couple) for couple in self._due()]
-        if proofs:
-            await asyncio.wait(proofs, timeout=self._settings.timeout)
+        proofs = {self._begin(couple) for couple in self._due()}
+        until = time.monotonic() + self._settings.timeout
+        while proofs and time.monotonic() < until and not is_ending():
+            _, proofs = await asyncio.wait(proofs, timeout=_ENDING)
 
     async def run(self) -> None:
         """Prove what is due, until cancelled."""

@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+import sys
 
 import pytest
 
+from proxy.config import ProxyConfig, dump
 from proxy.settings import Breaker as Limits
 from proxy.settings import Canary, Settings
 from tests.fakes.engine import FakeEngine, Fault
-from tests.proxy.conftest import Duet, eventually
+from tests.proxy.conftest import Duet, eventually, topology_of
 
 TEXT = {"model": "fake", "prompt": "one two three", "max_tokens": 5}
 ON = Canary(interval=3600)
@@ -116,6 +118,40 @@ async def test_a_pair_that_was_found_broken_gets_no_requests_whatever_keeps_cana
 
 async def _enough(duet: Duet) -> bool:
     return await duet.metric("duet_canaries_total", verdict="undecided") >= 4
+
+
+async def test_prefill_whose_metrics_hang_is_proven_by_decodes_counters(start):
+    engines = [FakeEngine("prefill"), FakeEngine("decode")]
+    duet = await start(engines=engines, canary=Canary(enabled=False, timeout=2))
+    engines[0].instead["/metrics"] = None
+    answer = await duet.client.post("/pairs/prove")
+    assert answer.json()["pairs"][0]["proof"]["verdict"] == "proven"
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/v1/models", "/tokenize"])
+async def test_a_route_of_decode_that_hangs_is_not_taken_for_a_failed_hand_over(start, path):
+    duet = await start(canary=Canary(enabled=False, timeout=2))
+    duet.decode.instead[path] = None
+    proof = (await duet.client.post("/pairs/prove")).json()["pairs"][0]["proof"]
+    assert proof["verdict"] == "undecided"
+    assert f"decode-0 does not answer GET {path.replace('tokenize', 'v1/models')}" in proof["reason"]
+
+
+async def test_a_proxy_that_is_stopped_before_its_first_canary_is_through_ends_at_once(tmp_path):
+    async with FakeEngine("prefill") as prefill, FakeEngine("decode") as decode:
+        prefill.faults.append(Fault(hang=True))
+        settings = Settings(canary=Canary(timeout=3600))
+        (tmp_path / "proxy.json").write_text(dump(ProxyConfig(topology_of([prefill, decode]), settings)))
+        command = ("-m", "proxy", "--config", str(tmp_path / "proxy.json"), "--port", "0")
+        process = await asyncio.create_subprocess_exec(sys.executable, *command)
+        try:
+            await asyncio.wait_for(prefill.until(lambda: bool(prefill.seen)), 30)
+            process.terminate()
+            assert await asyncio.wait_for(process.wait(), 30) == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
 
 
 async def _undecided(duet: Duet) -> None:
