@@ -86,8 +86,13 @@ class Prover:
             task = asyncio.create_task(self._prove(couple), name=f"canary {' to '.join(key)}")
             self._waiting[key] = task
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: asyncio.Task[Proof | None]) -> None:
+        self._tasks.discard(task)
+        for key in [key for key, each in self._waiting.items() if each is task]:
+            del self._waiting[key]  # it was cut off before it began
 
     def _present(self) -> list[Couple]:
         present = [couple for couple in self._pool.couples() if all(member.usable for member in couple)]
@@ -105,16 +110,13 @@ class Prover:
 
     async def _prove(self, couple: Couple) -> Proof | None:
         key = _key(couple)
-        try:
-            async with self._locks[key[1]]:
-                self._waiting.pop(key)
-                self._running.add(key)
-                try:
-                    return await self._look(couple)
-                finally:
-                    self._running.discard(key)
-        finally:
-            self._waiting.pop(key, None)
+        async with self._locks[key[1]]:
+            del self._waiting[key]
+            self._running.add(key)
+            try:
+                return await self._look(couple)
+            finally:
+                self._running.discard(key)
 
     async def _look(self, couple: Couple) -> Proof | None:
         prefill, decode = couple

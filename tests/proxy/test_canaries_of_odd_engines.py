@@ -164,10 +164,17 @@ async def test_many_who_ask_for_proofs_at_a_time_share_them(start):
     duet = await start(canary=Canary(enabled=False))
     gate = asyncio.Event()
     duet.prefill.faults.append(Fault(wait=gate))
-    asked = [asyncio.create_task(duet.client.post("/pairs/prove")) for _ in range(20)]
+    first = asyncio.create_task(duet.client.post("/pairs/prove"))
     await duet.prefill.saw()
-    await duet.client.get("/pairs")
+    asked = [asyncio.create_task(duet.client.post("/pairs/prove")) for _ in range(20)]
+    await eventually(lambda: _unanswered(duet), 21)
     gate.set()
-    answers = await asyncio.gather(*asked)
+    answers = await asyncio.gather(first, *asked)
     assert {answer.json()["pairs"][0]["proof"]["verdict"] for answer in answers} == {"proven"}
-    assert len(duet.prefill.seen) <= 2
+    assert len(duet.prefill.seen) == 2  # one that had begun, and one for all who asked later
+
+
+async def _unanswered(duet: Duet) -> int:
+    """Requests that clients have sent and that wait for their answers."""
+    await duet.client.get("/health")
+    return sum(task.get_coro().__qualname__.endswith("run_asgi") for task in asyncio.all_tasks())
