@@ -7,6 +7,7 @@ from typing import Self
 from prometheus_client.parser import text_string_to_metric_families
 
 _RECEIVED = "external_kv_transfer"
+_COMPUTED = "local_compute"
 _NAMES = (
     "process_start_time_seconds",
     "vllm:cache_config_info",
@@ -39,6 +40,8 @@ class Readings:
     """Of requests that have got their first token."""
     received: float | None
     """Prompt tokens whose KV came from another engine; ``None`` when it does not say."""
+    computed: float
+    """Prompt tokens whose KV it has computed itself."""
     generated: float
     running: float
     """Requests."""
@@ -83,6 +86,8 @@ class Readings:
             if name == "vllm:prompt_tokens_by_source_total":
                 if sample.labels.get("source") == _RECEIVED:
                     received = (received or 0.0) + sample.value
+                elif sample.labels.get("source") == _COMPUTED:
+                    sums[_COMPUTED] += sample.value
             elif name == "vllm:cache_config_info":
                 labels = sample.labels
             else:
@@ -96,6 +101,7 @@ class Readings:
             kv_dtype=labels.get("cache_dtype", ""),
             prompt_tokens=sums["vllm:prompt_tokens_total"],
             received=received,
+            computed=sums[_COMPUTED],
             generated=sums["vllm:generation_tokens_total"],
             running=sums["vllm:num_requests_running"],
             waiting=sums["vllm:num_requests_waiting"],

@@ -127,6 +127,10 @@ class FakeEngine:
         """No KV cache that is handed over to this instance arrives."""
         self.kv_fails_from: set[str] = set()
         """Nor from the engines with these ids."""
+        self.whole_blocks = False
+        """It takes no KV of prompts that are no longer than a block, as engines do from a store."""
+        self.looks = 0
+        """How often its metrics were asked for."""
         self.recomputes = False
         """It answers well, but computes prompts itself whose KV it is given."""
         self.wrong_kv = False
@@ -228,6 +232,7 @@ class FakeEngine:
             case "GET", "/version":
                 await reply.whole(200, json.dumps({"version": self.version}, separators=(",", ":")).encode())
             case "GET", "/metrics":
+                self.looks += 1
                 text = answers.metrics(
                     self.model,
                     self.by_source,
@@ -313,6 +318,7 @@ class FakeEngine:
         ending, prompt = fault.ending, completion
         try:
             received = not fault.needs_no_kv and await self._received(connector, work)
+            received = received and not (self.whole_blocks and len(work.prompt) <= self.block_size)
             source = "external_kv_transfer" if received and not self.recomputes else "local_compute"
             self.by_source[source] += len(work.prompt)
             if received and self.wrong_kv:

@@ -10,6 +10,7 @@ from proxy.config import ProxyConfig, dump
 from proxy.settings import Breaker as Limits
 from proxy.settings import Canary, Settings
 from tests.fakes.engine import FakeEngine, Fault
+from tests.fakes.transfer import Fabric
 from tests.proxy.conftest import Duet, eventually, topology_of
 
 TEXT = {"model": "fake", "prompt": "one two three", "max_tokens": 5}
@@ -135,6 +136,27 @@ async def test_a_route_of_decode_that_hangs_is_not_taken_for_a_failed_hand_over(
     proof = (await duet.client.post("/pairs/prove")).json()["pairs"][0]["proof"]
     assert proof["verdict"] == "undecided"
     assert f"decode-0 does not answer GET {path.replace('tokenize', 'v1/models')}" in proof["reason"]
+
+
+@pytest.mark.parametrize(("words", "suspicions"), [(3, 0), (40, 1)])
+async def test_that_no_kv_of_short_prompts_comes_from_a_store_speaks_against_nobody(start, caplog, words, suspicions):
+    fabric = Fabric()
+    engines = [FakeEngine(role, connector="shared-storage", fabric=fabric) for role in ("prefill", "decode")]
+    duet = await start(engines=engines, canary=ON, settings=PAUSE, probe_interval=0.02)
+    duet.decode.whole_blocks, duet.decode.recomputes = words == 3, words > 3
+    for number in range(8):
+        prompt = " ".join([str(number)] * words)
+        assert (await duet.client.post("/v1/completions", json=TEXT | {"prompt": prompt})).status_code == 200
+        await _looked_at(duet)
+    assert sum("silently off" in record.getMessage() for record in caplog.records) == suspicions
+
+
+async def _looked_at(duet: Duet) -> None:
+    """Wait until the proxy has taken in what decode counts now."""
+    before = duet.decode.looks
+    async with asyncio.timeout(10):
+        while duet.decode.looks < before + 3:
+            await duet.client.get("/health")
 
 
 async def test_a_proxy_that_is_stopped_before_its_first_canary_is_through_ends_at_once(tmp_path):
