@@ -11,6 +11,7 @@ The environment makes it misbehave:
 - ``FAKE_ENGINE_PACE``: seconds before every event of a stream
 - ``FAKE_ENGINE_KEEPS_KV``: a file; as long as it is there, a quarter of the KV cache waits for decode, or as much as
   it says: a number, or ``unknown``
+- ``FAKE_ENGINE_RECOMPUTES``: 1 to compute prompts itself whose KV it is given
 - ``FAKE_ENGINE_FLOOD``: 1 to print without a pause
 """
 
@@ -71,6 +72,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
     engine.root = arguments.model
     if arguments.block_size is not None:
         engine.cache_config["block_size"] = arguments.block_size
+    engine.recomputes = os.environ.get("FAKE_ENGINE_RECOMPUTES") == "1"
     kept = os.environ.get("FAKE_ENGINE_KEEPS_KV")
     if kept is not None:
         engine.usage = lambda: _usage(Path(kept))

@@ -42,10 +42,11 @@ async def the_pair(program: Program) -> dict:
     return (await program.client.get("/pairs")).json()["pairs"][0]
 
 
-async def until(program: Program, standing: str) -> dict:
-    """Wait for a standing."""
-    while (pair := await the_pair(program))["standing"] != standing:
-        pass
+async def until(program: Program, standing: str, within: float = 15) -> dict:
+    """Wait for a standing, so many seconds."""
+    async with asyncio.timeout(within):
+        while (pair := await the_pair(program))["standing"] != standing:
+            pass
     return pair
 
 

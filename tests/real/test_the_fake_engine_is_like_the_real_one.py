@@ -310,7 +310,7 @@ def series(metrics: httpx.Response) -> set[str]:
 async def test_what_an_engine_says_of_itself(pair: Pair, model_folder: Path):
     client = EngineClient()
     async with FakeEngine("decode", model=MODEL) as fake:
-        fake.root = str(model_folder)
+        fake.root, fake.block_size = str(model_folder), 128
         real, faked = [
             dict(await identify(client, Instance("decode-0", Role.DECODE, url), 10)) for url in (pair.decode, fake.url)
         ]

@@ -120,21 +120,3 @@ def test_status_shows_how_hand_overs_between_pairs_went(launch: Launch, command,
     assert (row[:3], row[4], row[5:7]) == (["prefill-0", "decode-0", "proven"], "ago", ["1", "0"])
     found = json.loads(command("status", "--pairs", "--output", "json").stdout)
     assert found["pairs"][0]["handed_over"] == 1
-
-
-def test_prove_sends_canaries_and_says_what_they_have_shown(launch: Launch, command):
-    launch().wait_ready()
-    shown = command("prove")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert shown.stdout.splitlines()[0].split() == [
-        "PREFILL",
-        "DECODE",
-        "VERDICT",
-        "KV",
-        "TOKENS",
-        "TOOK",
-        "TRANSFER",
-        "REASON",
-    ]
-    assert shown.stdout.splitlines()[1].split()[:4] == ["prefill-0", "decode-0", "proven", "144"]
-    assert json.loads(command("prove", "--output", "json").stdout)["pairs"][0]["proof"]["verdict"] == "proven"
