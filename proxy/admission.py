@@ -28,6 +28,8 @@ class Admission:
         self.in_flight = 0
         self.waiting = 0
         self.closed = False
+        self.closing = False
+        """Whether it will be closed in a moment. Only set, so that a signal's handler may do it."""
 
     def try_enter(self) -> bool:
         """Take a place if there is one; else :meth:`wait` for it. Who has one calls :meth:`leave`, once.

@@ -75,7 +75,7 @@ def create_apps(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
             await monitor.check()
-            await prover.first()
+            await prover.first(lambda: admission.closing)
             async with asyncio.TaskGroup() as tasks:
                 watching = tasks.create_task(monitor.run(), name="health monitor")
                 others = [tasks.create_task(prover.run(), name="canaries")]
@@ -87,6 +87,7 @@ def create_apps(
                 for task in (watching, *others):
                     task.cancel()
         finally:
+            await prover.aclose()
             await releases.aclose()
             await client.aclose()
             if tracer is not None:

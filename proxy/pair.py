@@ -9,6 +9,12 @@ from proxy.proof.proof import Proof, Verdict
 from proxy.settings import Breaker as Limits
 
 _DECIDES = (Verdict.RECOMPUTED, Verdict.WRONG_TEXT, Verdict.FAILED)
+_PATIENCE = 3
+"""Canaries in a row that decide nothing; then requests have to show what a pair is worth.
+
+Without an end a pair that became suspect under load would never serve again: decode alone is busier than with prefill,
+so no canary would get through until the load is gone.
+"""
 
 
 class Standing(StrEnum):
@@ -56,12 +62,17 @@ class Pair:
         self.last_handed_over: float | None = None
         """Seconds since the epoch."""
         self.proof: Proof | None = None
-        """The last canary's."""
+        """The last canary's that decided something, if any did."""
+        self.looked_at = float("-inf")
+        """When the last canary ended, whatever it has shown, by the monotonic clock."""
         self._proves = proves
         self._wake = wake
         self._canaries = Breaker(limits)
         self._suspicion = ""
         self._suspected_at = float("-inf")
+        self._decided_at = float("-inf")
+        self._undecided = 0
+        """Canaries in a row, since something last spoke against it."""
 
     @property
     def reason(self) -> str:
@@ -90,12 +101,14 @@ class Pair:
         """Something speaks against it; whether requests are kept away, until a canary comes through."""
         if not self._proves or (self.proof is not None and self.proof.verdict is Verdict.IMPOSSIBLE):
             return False
-        self._suspicion, self._suspected_at = reason, now
+        self._suspicion, self._suspected_at, self._undecided = reason, now, 0
         self._wake()
         return True
 
     def learn(self, proof: Proof, began: float, now: float) -> None:
         """A canary that began then has ended now."""
+        self.looked_at = now
+        self._undecided = self._undecided + 1 if proof.verdict is Verdict.UNDECIDED else 0
         if proof.verdict in _DECIDES:
             self._canaries.fail(now, proof.reason, answers=True, at_once=True)
         elif proof.verdict is Verdict.UNDECIDED:
@@ -106,19 +119,40 @@ class Pair:
             self._canaries.succeed()
             if self._suspected_at <= began:
                 self._suspicion = ""
-        self.proof = proof
+        self.proof, self._decided_at = proof, now
 
     def admits(self, now: float) -> bool:
         """Whether a request may go this way."""
         if self.refused:
             return False
-        if self._proves and not self._trusted:
+        if self._proves and not self._trusted and (self._undecided < _PATIENCE or self._is_broken):
             return False
         return self.breaker.admits(now)
 
     def is_due(self, now: float) -> bool:
         """Whether a canary has to show if requests may go this way."""
         return self._proves and not self.refused and not self._trusted and self._canaries.state(now) is not State.OPEN
+
+    def is_old(self, now: float, interval: float) -> bool:
+        """Whether it works, and the last canary that decided something was so many seconds ago.
+
+        One that decided nothing is sent again after a while only, and after those of other pairs.
+        """
+        return (
+            self.proof is not None
+            and now >= self._decided_at + interval
+            and self._canaries.state(now) is not State.OPEN
+            and self.admits(now)
+        )
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether a canary or a hand-over has shown that it does not work, and none has shown since that it does."""
+        return bool(self._suspicion) or self._is_broken
+
+    @property
+    def _is_broken(self) -> bool:
+        return self.proof is not None and self.proof.verdict in _DECIDES
 
     @property
     def _trusted(self) -> bool:
@@ -130,7 +164,7 @@ class Pair:
         """At this time of the monotonic clock."""
         if self.refused:
             return Standing.REFUSED
-        if self.proof is not None and self.proof.verdict in _DECIDES:
+        if self._is_broken:
             return Standing.OUT
         if self._suspicion:
             return Standing.SUSPECT

@@ -93,6 +93,7 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """SIGTERM or SIGINT has come, in the middle of anything: the next tick deals with it."""
         self._signals += 1
+        self._admission.closing = True
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second: whether to end now."""

@@ -32,6 +32,9 @@ class Proof:
     reference: Mapping[str, object] = field(default_factory=dict)
     """Keys that make decode compute a prompt itself, though it could read it where prefill has left it."""
 
+    whole_pieces: bool = False
+    """Whether the KV of prompts that are shorter than a piece never moves."""
+
     def piece(self, block: int) -> int:
         """KV moves in pieces of so many tokens at most; the engine's blocks have ``block``."""
         return block

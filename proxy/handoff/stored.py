@@ -51,8 +51,8 @@ class Stored:
         return None
 
 
-SHARED_STORAGE = Stored(Files(reference=ALONE))
+SHARED_STORAGE = Stored(Files(reference=ALONE, whole_pieces=True))
 """vLLM's ``ExampleConnector``: a folder of files."""
 
-LMCACHE = Stored(Chunks(reference=ALONE))
+LMCACHE = Stored(Chunks(reference=ALONE, whole_pieces=True))
 """vLLM's ``LMCacheConnectorV1``."""

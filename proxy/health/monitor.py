@@ -7,6 +7,7 @@ import time
 from proxy.agreement import Identity, contradiction
 from proxy.engine import EngineClient
 from proxy.errors import EngineFailure
+from proxy.handoff import HANDOFFS
 from proxy.health.identity import identify
 from proxy.health.probe import Finding, ask_for_a_token, metrics_of, probe
 from proxy.health.readings import Readings, symptom
@@ -110,13 +111,23 @@ class HealthMonitor:
             logger.warning("%s was started anew", name)
             member.load.forget()
             self._pool.forgive(member)
-        elif before is not None and (reason := symptom(before, now)):
+        elif before is not None and (reason := symptom(before, now, is_explained=self._has_bad_pair(member))):
             self._suspect(member, reason)
         if member.instance.role is Role.DECODE:
             member.share.see(time.monotonic(), now.received, now.prompt_tokens)
             handed_over = sum(pair.handed_over for pair in self._pool.pairs_of(member))
-            if member.silence.see(now.received, handed_over):
+            least = self._least(now.block_size)
+            if member.silence.see(now.received, handed_over, computed=now.computed, least=least):
                 self._suspect(member, "it answers hand-overs, but by its own counter takes no KV: PD is silently off")
+
+    def _least(self, block: int | None) -> int:
+        """Tokens of prompts whose KV may well not move."""
+        connector = self._pool.connector
+        proof = None if connector is None else HANDOFFS[connector].proof
+        return proof.piece(block or 1) if proof is not None and proof.whole_pieces else 0
+
+    def _has_bad_pair(self, member: Member) -> bool:
+        return any(pair.is_bad for pair in self._pool.pairs_of(member))
 
     def _suspect(self, member: Member, reason: str) -> None:
         reason = f"{member.instance.name}: {reason}"
@@ -124,7 +135,7 @@ class HealthMonitor:
         self._pool.suspect(member, reason)
 
     async def _ask(self, member: Member) -> None:
-        """Ask an engine that does not move for one token, for as long as it takes."""
+        """Ask an engine that does not move for one token."""
         name = member.instance.name
         self._asking.add(name)
         member.progress.asked(time.monotonic())

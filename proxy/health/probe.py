@@ -10,7 +10,16 @@ from proxy.errors import EngineCut, EngineFailure, EngineUnreachable
 from proxy.settings import Leg
 from proxy.topology import Instance
 
-_FOREVER = Leg(first_byte=86400.0, idle=86400.0)
+_LONG = Leg(first_byte=60.0, idle=60.0)
+"""An engine that has not answered by then is asked again: the machine may be gone without closing the connection."""
+
+
+class NoModel(EngineCut):
+    """It answers, but names no model."""
+
+    def __init__(self, instance: str, status: int) -> None:
+        super().__init__(instance, f"answered GET /v1/models with status {status} and no model")
+        self.status = status
 
 
 class Finding(StrEnum):
@@ -35,37 +44,40 @@ async def probe(client: EngineClient, instance: Instance, patience: float) -> Fi
 
 
 async def metrics_of(client: EngineClient, instance: Instance, patience: float) -> str | None:
-    """The text of ``/metrics``; ``None`` when there is none."""
+    """The text of ``/metrics``; empty when it refuses, ``None`` when it does not answer now."""
     try:
         status, body = await _get(client, instance, "/metrics", patience)
     except (EngineFailure, TimeoutError):
         return None
-    return body.decode(errors="replace") if status == 200 else None
+    if status >= 500:
+        return None
+    return body.decode(errors="replace") if status == 200 else ""
 
 
-async def model_of(client: EngineClient, instance: Instance, patience: float) -> tuple[str, int]:
-    """The name of the model that it serves, and the most tokens that it takes.
+async def model_of(client: EngineClient, instance: Instance, patience: float) -> tuple[str, int | None]:
+    """The name of the model that it serves, and the most tokens that it takes, if it says so.
 
-    Raises :class:`EngineFailure` or :class:`TimeoutError`.
+    Raises :class:`EngineFailure`, for example :class:`NoModel`, or :class:`TimeoutError`.
     """
     status, body = await _get(client, instance, "/v1/models", patience)
     try:
         entries = json_object(body)["data"]
         entry = next(each for each in entries if each.get("parent") is None)  # type: ignore[attr-defined]
-        return str(entry["id"]), int(entry["max_model_len"])
+        name, longest = str(entry["id"]), entry.get("max_model_len")
     except (KeyError, TypeError, StopIteration, AttributeError) as exc:
-        raise EngineCut(instance.name, f"answered GET /v1/models with status {status} and no model") from exc
+        raise NoModel(instance.name, status) from exc
+    return name, longest if isinstance(longest, int) else None
 
 
 async def ask_for_a_token(client: EngineClient, instance: Instance) -> None:
     """A completion of one token, whichever; raises :class:`EngineFailure`, also for a refusal, which proves nothing."""
     try:
-        model, _ = await model_of(client, instance, _FOREVER.first_byte)
+        model, _ = await model_of(client, instance, _LONG.first_byte)
     except TimeoutError as exc:
         raise EngineCut(instance.name, "did not name its model") from exc
     body = json.dumps({"model": model, "prompt": "a", "max_tokens": 1}).encode()
     headers = [(b"content-type", b"application/json")]
-    answer = await client.open(instance, "POST", "/v1/completions", headers, body, _FOREVER)
+    answer = await client.open(instance, "POST", "/v1/completions", headers, body, _LONG)
     try:
         await answer.read()
     finally:

@@ -7,6 +7,7 @@ from typing import Self
 from prometheus_client.parser import text_string_to_metric_families
 
 _RECEIVED = "external_kv_transfer"
+_COMPUTED = "local_compute"
 _NAMES = (
     "process_start_time_seconds",
     "vllm:cache_config_info",
@@ -39,6 +40,8 @@ class Readings:
     """Of requests that have got their first token."""
     received: float | None
     """Prompt tokens whose KV came from another engine; ``None`` when it does not say."""
+    computed: float
+    """Prompt tokens whose KV it has computed itself."""
     generated: float
     running: float
     """Requests."""
@@ -83,6 +86,8 @@ class Readings:
             if name == "vllm:prompt_tokens_by_source_total":
                 if sample.labels.get("source") == _RECEIVED:
                     received = (received or 0.0) + sample.value
+                elif sample.labels.get("source") == _COMPUTED:
+                    sums[_COMPUTED] += sample.value
             elif name == "vllm:cache_config_info":
                 labels = sample.labels
             else:
@@ -96,6 +101,7 @@ class Readings:
             kv_dtype=labels.get("cache_dtype", ""),
             prompt_tokens=sums["vllm:prompt_tokens_total"],
             received=received,
+            computed=sums[_COMPUTED],
             generated=sums["vllm:generation_tokens_total"],
             running=sums["vllm:num_requests_running"],
             waiting=sums["vllm:num_requests_waiting"],
@@ -109,11 +115,14 @@ class Readings:
         )
 
 
-def symptom(before: Readings, now: Readings) -> str:
-    """What has happened since that makes hand-overs of an instance suspect; empty for nothing. Two of one process."""
+def symptom(before: Readings, now: Readings, *, is_explained: bool = False) -> str:
+    """What has happened since that makes hand-overs of an instance suspect; empty for nothing. Two of one process.
+
+    With ``is_explained``, one of its pairs is known not to work: that transfers fail speaks against no other one.
+    """
     # vLLM also counts one for each client that leaves decode's answer, if that is not streamed: prefill is told twice.
     if (late := now.late - before.late) > 0 and now.expired > 0:
         return f"KV was read after its lease, by its own counter: {late:.0f} answers may be wrong"
-    if (failed := now.failed_transfers - before.failed_transfers) > 0:
+    if not is_explained and (failed := now.failed_transfers - before.failed_transfers) > 0:
         return f"{failed:.0f} transfers failed, by its own counter"
     return ""

@@ -20,7 +20,7 @@ from proxy.handoff import Handoff
 from proxy.handoff.protocol import Order
 from proxy.handover import HandOver, HandOverFailed
 from proxy.headers import RequestId, to_engine
-from proxy.health.probe import metrics_of, model_of
+from proxy.health.probe import NoModel, metrics_of, model_of
 from proxy.health.readings import Readings
 from proxy.metrics import Metrics
 from proxy.pool import Member
@@ -34,6 +34,8 @@ from proxy.settings import FailurePolicy, Leg
 _HEADERS = [(b"content-type", b"application/json")]
 _BLOCK = 16
 """Tokens, when an engine does not say."""
+_ASIDE = 0.25
+"""Of a canary's time, for each question beside it: a route of an engine that hangs is no failed hand-over."""
 _COUNTING = 2.0
 """Seconds; an engine counts a request's tokens a moment after it has answered."""
 
@@ -138,15 +140,22 @@ class Canary:
         )
 
     async def _question(self, decode: Member, block: int) -> Question:
-        limit = self._settings.timeout
+        limit = _ASIDE * self._settings.timeout
         try:
-            model, longest = await model_of(self._client, decode.instance, limit)
-            body = json.dumps({"model": model, "prompt": VOCABULARY_TEXT, "add_special_tokens": False}).encode()
-            answer = await self._client.open(decode.instance, "POST", "/tokenize", _HEADERS, body, Leg())
-            try:
-                vocabulary = json_object(await answer.read()).get("tokens")
-            finally:
-                await answer.aclose()
+            async with asyncio.timeout(limit):
+                model, longest = await model_of(self._client, decode.instance, limit)
+                body = json.dumps({"model": model, "prompt": VOCABULARY_TEXT, "add_special_tokens": False}).encode()
+                answer = await self._client.open(decode.instance, "POST", "/tokenize", _HEADERS, body, Leg())
+                try:
+                    vocabulary = json_object(await answer.read()).get("tokens")
+                finally:
+                    await answer.aclose()
+        except TimeoutError as exc:
+            detail = f"{decode.instance.name} does not answer GET /v1/models and POST /tokenize within {limit:g} s"
+            raise _Unproven(Verdict.UNDECIDED, detail) from exc
+        except NoModel as refused:
+            verdict = Verdict.IMPOSSIBLE if refused.status < 500 else Verdict.UNDECIDED
+            raise _Unproven(verdict, f"{refused}{_hint(refused.status)}") from refused
         except EngineFailure as failure:
             raise _Unproven(Verdict.UNDECIDED, str(failure)) from failure
         if not isinstance(vocabulary, list):
@@ -186,7 +195,7 @@ class Canary:
         return answer.body
 
     async def _tally(self, prefill: Member, decode: Member) -> _Tally:
-        limit = self._settings.timeout
+        limit = _ASIDE * self._settings.timeout
         texts = await asyncio.gather(
             *(metrics_of(self._client, member.instance, limit) for member in (prefill, decode))
         )
@@ -228,5 +237,8 @@ def _tokens(answer: bytes, decode: Member) -> list[Token]:
 
 def _refusal(refused: EngineRejection) -> str:
     said = refused.body[:200].decode(errors="replace")
-    hint = ": name the engines' key with proxy.engine_key_env" if refused.status in (401, 403) else ""
-    return f"the engines refuse the canary with status {refused.status}{hint}: {said}"
+    return f"the engines refuse the canary with status {refused.status}{_hint(refused.status)}: {said}"
+
+
+def _hint(status: int) -> str:
+    return ": name the engines' key with proxy.engine_key_env" if status in (401, 403) else ""

@@ -50,14 +50,15 @@ class Question:
         return Completion(document, json.dumps(document).encode(), Endpoint.COMPLETIONS)
 
 
-def length(block_size: int, max_model_len: int) -> int:
+def length(block_size: int, max_model_len: int | None) -> int:
     """Tokens of the prompt: over two blocks, if the model takes so many; some connectors move whole blocks only."""
-    return max(min(max(2 * block_size, 2 * _PERIOD) + _PERIOD, max_model_len - ANSWER_TOKENS), 1)
+    wanted = max(2 * block_size, 2 * _PERIOD) + _PERIOD
+    return wanted if max_model_len is None else max(min(wanted, max_model_len - ANSWER_TOKENS), 1)
 
 
-def ask(model: str, vocabulary: Sequence[int], tokens: int, random: Random) -> Question:
+def ask(model: str, vocabulary: Sequence[object], tokens: int, random: Random) -> Question:
     """A fresh question of so many tokens; raises :class:`ValueError` when there are too few different ones."""
-    known = sorted(set(vocabulary))
+    known = sorted({token for token in vocabulary if type(token) is int and token >= 0})
     if len(known) < _VARIETY:
         raise ValueError(
             f"the tokenizer makes only {len(known)} different tokens of the text that canaries are made of"

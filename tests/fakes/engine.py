@@ -127,6 +127,10 @@ class FakeEngine:
         """No KV cache that is handed over to this instance arrives."""
         self.kv_fails_from: set[str] = set()
         """Nor from the engines with these ids."""
+        self.whole_blocks = False
+        """It takes no KV of prompts that are no longer than a block, as engines do from a store."""
+        self.looks = 0
+        """How often its metrics were asked for."""
         self.recomputes = False
         """It answers well, but computes prompts itself whose KV it is given."""
         self.wrong_kv = False
@@ -140,6 +144,8 @@ class FakeEngine:
         self.block_size = 16
         self.counts: dict[str, int] = {}
         """Further counters, e.g. ``nixl_num_failed_transfers``."""
+        self.instead: dict[str, tuple[int, bytes] | None] = {}
+        """Status and body that are answered by path in place of its own; ``None`` for nothing at all."""
         self._side_channel_port = side_channel_port
         self._pace = pace
         self._changed = asyncio.Condition()
@@ -204,6 +210,13 @@ class FakeEngine:
             await asyncio.wait_for(self._changed.wait_for(condition), 10)
 
     async def _answer(self, seen: Seen, reply: Reply) -> None:
+        if seen.path in self.instead:
+            other = self.instead[seen.path]
+            if other is None:
+                await asyncio.Event().wait()
+            else:
+                await reply.whole(*other)
+            return
         match seen.method, seen.path:
             case "GET", "/health":
                 if self.health is None:
@@ -219,6 +232,7 @@ class FakeEngine:
             case "GET", "/version":
                 await reply.whole(200, json.dumps({"version": self.version}, separators=(",", ":")).encode())
             case "GET", "/metrics":
+                self.looks += 1
                 text = answers.metrics(
                     self.model,
                     self.by_source,
@@ -304,6 +318,7 @@ class FakeEngine:
         ending, prompt = fault.ending, completion
         try:
             received = not fault.needs_no_kv and await self._received(connector, work)
+            received = received and not (self.whole_blocks and len(work.prompt) <= self.block_size)
             source = "external_kv_transfer" if received and not self.recomputes else "local_compute"
             self.by_source[source] += len(work.prompt)
             if received and self.wrong_kv:
