@@ -151,7 +151,8 @@ def show_status(
 @app.command()
 def prove(run_dir: RunDirectoryOption, output: OutputOption = Output.TEXT) -> None:
     """Send a canary through every pair of the running deployment; exit code 8 if one does not come through."""
-    found = pairs.prove(RunDirectory(run_dir.absolute()))
+    with Console(stderr=True).status("Sending a canary through every pair"):
+        found = pairs.prove(RunDirectory(run_dir.absolute()))
     if not found.pairs:
         raise RunDirectoryError("there is nothing to prove: the deployment has no prefill and decode instances")
     show.proofs(found, as_json=output is Output.JSON)
