@@ -58,6 +58,8 @@ def argv(
     if profile.proxy.tracing is not None:  # vLLM's spans become parts of the proxy's; vLLM brings the packages itself
         flags["otlp-traces-endpoint"] = profile.proxy.tracing.traces_url
     own = (*flags, "kv-transfer-config", *of_connector)
+    if role is Role.DECODE:  # by which a canary sees how much of its own prompt came from prefill
+        flags["enable-prompt-tokens-details"] = True
     for key, value in settings.engine_args.items():
         name = key.replace("_", "-")
         if not name:

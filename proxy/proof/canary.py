@@ -27,6 +27,7 @@ from proxy.pool import Member
 from proxy.proof.judge import Token, difference, tokens_of, tolerance_for
 from proxy.proof.proof import Proof, Verdict
 from proxy.proof.question import VOCABULARY_TEXT, Question, ask, length
+from proxy.proof.uncovered import Uncovered, received_by
 from proxy.record import Record
 from proxy.settings import Canary as Settings
 from proxy.settings import FailurePolicy, Leg
@@ -90,9 +91,8 @@ class Canary:
         try:
             async with asyncio.timeout(self._settings.timeout):
                 if handoff.order is Order.CONCURRENT and not handoff.has_bootstrap and prefill.source is None:
-                    await self._prove(
-                        handoff, prefill, decode
-                    )  # makes it known: from then on the legs run side by side
+                    # Makes it known: from then on the legs run side by side.
+                    await self._prove(handoff, prefill, decode)
                 return await self._prove(handoff, prefill, decode)
         except _Unproven as exc:
             return Proof(exc.verdict, time.time(), str(exc))
@@ -110,10 +110,12 @@ class Canary:
         if not wanted:
             raise _Unproven(Verdict.IMPOSSIBLE, "the KV of prompts as short as the model takes them does not move")
         started = time.monotonic()
-        answer = await self._through(handoff, question.completion("handed-over"), prefill, decode)
+        way = Uncovered(handoff) if handoff.order is Order.SEQUENTIAL else handoff
+        answer = await self._through(way, question.completion("handed-over"), prefill, decode)
         seconds = time.monotonic() - started
         after = await self._counted(prefill, decode, before, wanted)
-        received = round((after.decode.received or 0) - (before.decode.received or 0))
+        told = received_by(answer)
+        received = round((after.decode.received or 0) - (before.decode.received or 0)) if told is None else told
         reference = await self._alone(question.completion("alone", dict(handoff.proof.reference)), decode)
         tolerance = self._settings.tolerance
         wrong = difference(
@@ -127,7 +129,7 @@ class Canary:
             asked = len(question.prompt)
             raise _Unproven(
                 Verdict.RECOMPUTED,
-                f"decode computed the prompt itself: it took {received} of {asked} tokens from outside, by its counter",
+                f"decode computed the prompt itself: by its account it took {received} of {asked} tokens from outside",
             )
         moved, transfer = after.moved_since(before)
         return Proof(

@@ -131,6 +131,8 @@ class FakeEngine:
         """It takes no KV of prompts that are no longer than a block, as engines do from a store."""
         self.looks = 0
         """How often its metrics were asked for."""
+        self.tells_cached = True
+        """Whether answers say how much of a prompt was not computed, as with vLLM's --enable-prompt-tokens-details."""
         self.recomputes = False
         """It answers well, but computes prompts itself whose KV it is given."""
         self.wrong_kv = False
@@ -315,7 +317,7 @@ class FakeEngine:
         connector = CONNECTORS[self.connector](
             self.engine_id, self._side_channel_port, self.fabric, self.role == "prefill"
         )
-        ending, prompt = fault.ending, completion
+        ending, prompt, source = fault.ending, completion, "local_compute"
         try:
             received = not fault.needs_no_kv and await self._received(connector, work)
             received = received and not (self.whole_blocks and len(work.prompt) <= self.block_size)
@@ -337,11 +339,20 @@ class FakeEngine:
             failed = messages.failed() if kind is Kind.MESSAGE else completions.FAILED
             await reply.whole(500, json.dumps(failed).encode())
             return
-        text = json.dumps(self._whole(body, kind, answer, choices, kv), separators=(",", ":")).encode()
+        document = self._whole(body, kind, answer, choices, kv)
+        if kind is Kind.TEXT:
+            moved = len(work.prompt) if source == "external_kv_transfer" else 0
+            given = body.get("kv_transfer_params") or {}
+            cached = given.get("remote_prefill_cached_tokens", moved) if moved else 0
+            document["usage"]["prompt_tokens_details"] = self._details(document["usage"], cached)
+        text = json.dumps(document, separators=(",", ":")).encode()
         if fault.cut_after is not None:
             await reply.half(text)
             raise Cut
         await reply.whole(200, text)
+
+    def _details(self, usage: dict, cached: int) -> dict | None:
+        return usage["prompt_tokens_details"] | {"cached_tokens": cached} if self.tells_cached else None
 
     def _free(self, body: bytes) -> None:
         with suppress(ValueError, AttributeError, TypeError):

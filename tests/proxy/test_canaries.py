@@ -260,3 +260,23 @@ async def test_metrics_tell_what_the_engines_count_and_how_much_came_from_prefil
     await duet.client.post("/v1/completions", json=TEXT | {"n": 2})
     await eventually(lambda: duet.metric("duet_kv_received_share", decode="decode-0"), 0.5)
     assert await duet.metric("duet_handover_seconds_count", prefill="prefill-0", decode="decode-0") == 1
+
+
+@pytest.mark.parametrize("tells", [True, False])
+async def test_other_traffic_does_not_hide_that_decode_computes_a_prompt_itself(start, tells):
+    decode = FakeEngine("decode")
+    decode.recomputes, decode.tells_cached = True, tells
+    duet = await start(engines=[FakeEngine("prefill"), decode], canary=Canary(enabled=False))
+    hidden = asyncio.create_task(_others_hand_over(decode))
+    try:
+        answer = (await duet.client.post("/pairs/prove")).json()
+    finally:
+        hidden.cancel()
+    # Without its answer's account there is only the counter, which tells of all requests together.
+    assert answer["pairs"][0]["proof"]["verdict"] == ("recomputed" if tells else "proven")
+
+
+async def _others_hand_over(decode: FakeEngine) -> None:
+    while True:
+        decode.by_source["external_kv_transfer"] += 1000
+        await asyncio.sleep(0)

@@ -203,7 +203,7 @@ async def test_what_an_engine_says_counts_more_than_its_configuration(start, cap
     await eventually(healthy, False)
     await duet.decode.start()
     await eventually(healthy, True)
-    assert await pairs(duet) == refused
+    await eventually(lambda: pairs(duet), refused)
     assert "block size of decode-0 is 16 by its own account, 999 by the configuration" in caplog.text
 
 
