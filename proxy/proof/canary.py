@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
@@ -111,7 +112,12 @@ class Canary:
             raise _Unproven(Verdict.IMPOSSIBLE, "the KV of prompts as short as the model takes them does not move")
         started = time.monotonic()
         way = Uncovered(handoff) if handoff.order is Order.SEQUENTIAL else handoff
-        answer = await self._through(way, question.completion("handed-over"), prefill, decode)
+        try:
+            answer = await self._through(way, question.completion("handed-over"), prefill, decode)
+        except _Unproven as exc:
+            if exc.verdict is not Verdict.FAILED:
+                raise
+            raise _Unproven(Verdict.FAILED, f"{exc}{await self._lost(prefill, decode, before)}") from exc
         seconds = time.monotonic() - started
         after = await self._counted(prefill, decode, before, wanted)
         told = received_by(answer)
@@ -214,8 +220,24 @@ class Canary:
     async def _counted(self, prefill: Member, decode: Member, before: _Tally, wanted: int) -> _Tally:
         """The counters when they have risen as they should, or have had the time to."""
         due = (before.decode.received or 0) + wanted
+        return await self._tally_when(lambda tally: (tally.decode.received or 0) >= due, prefill, decode)
+
+    async def _lost(self, prefill: Member, decode: Member, before: _Tally) -> str:
+        """What decode counts of a hand-over that failed: its answer says only that it did."""
+        known = before.decode.failed_transfers
+        try:
+            tally = await self._tally_when(lambda tally: tally.decode.failed_transfers > known, prefill, decode)
+        except _Unproven:
+            return ""
+        lost = tally.decode.failed_transfers - known
+        return (
+            f"; by its counter {lost:.0f} hand-shakes or transfers of KV failed, its log says why" if lost > 0 else ""
+        )
+
+    async def _tally_when(self, met: Callable[[_Tally], bool], prefill: Member, decode: Member) -> _Tally:
+        """The counters when a condition is met, or could have been."""
         patiently = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_result(lambda tally: (tally.decode.received or 0) < due),
+            retry=tenacity.retry_if_result(lambda tally: not met(tally)),
             wait=tenacity.wait_fixed(0.05),
             stop=tenacity.stop_after_delay(_COUNTING),
             retry_error_callback=lambda state: state.outcome and state.outcome.result(),

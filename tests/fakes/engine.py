@@ -327,6 +327,7 @@ class FakeEngine:
                 prompt = {**completion, "prompt": "something else"}
         except NotLoaded:
             ending = Ending("error")
+            self.counts["nixl_num_failed_transfers"] = self.counts.get("nixl_num_failed_transfers", 0) + 1
         choices = completions.choices_of(prompt, kind is not Kind.TEXT, ending)
         self.generated += sum(len(choice.tokens) for choice in choices)
         kv = None if fault.kv is None else connector.finish(work, choices[0])

@@ -48,7 +48,11 @@ async def test_no_two_canaries_ask_the_same(start):
 @pytest.mark.parametrize(
     ("fault", "verdict", "reason"),
     [
-        ("kv_fails", "failed", "decode-0: the engine answered 500"),
+        (
+            "kv_fails",
+            "failed",
+            "decode-0: the engine answered 500; by its counter 1 hand-shakes or transfers of KV failed",
+        ),
         ("recomputes", "recomputed", "took 0 of 144 tokens from outside"),
         ("wrong_kv", "wrong_text", "with prefill's KV and"),
     ],
