@@ -145,7 +145,7 @@ class HealthMonitor:
             logger.warning("asked for a token, %s", failure)
             await asyncio.sleep(self._interval)
             member.progress.asked_in_vain()
-        except Exception:
+        except Exception:  # if this task died, so would those that watch all other instances
             logger.exception("asking %s for a token failed", name)
         else:
             member.progress.alive(time.monotonic())
