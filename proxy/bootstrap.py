@@ -22,15 +22,11 @@ class Bootstrap:
         if prefill.bootstrap is None:
             raise EngineCut(prefill.name, "has no bootstrap server in the proxy's configuration")
         server = replace(prefill, url=prefill.bootstrap)
-        upstream = await self._client.open(server, "GET", "/query", [], None, self._limits)
-        try:
-            text = await upstream.read()
-        finally:
-            await upstream.aclose()
+        status, text = await self._client.get(server, "/query", self._limits)
         try:
             rank, engine = min(json.loads(text).items(), key=lambda item: int(item[0]))
             name = str(engine["engine_id"])
             return Source(name, {"remote_engine_id": name, "remote_bootstrap_addr": prefill.bootstrap}, int(rank))
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
-            detail = f"its bootstrap server {prefill.bootstrap} names no engine (status {upstream.status})"
+            detail = f"its bootstrap server {prefill.bootstrap} names no engine (status {status})"
             raise EngineCut(prefill.name, detail) from exc

@@ -129,6 +129,14 @@ class EngineClient:
             raise _translated(instance, exc) from exc
         return Upstream(instance, answer)
 
+    async def get(self, instance: Instance, path: str, limits: Leg | None = None) -> tuple[int, bytes]:
+        """Status and whole body of what an instance tells of itself; raises :class:`EngineFailure`."""
+        answer = await self.open(instance, "GET", path, [], None, limits or Leg())
+        try:
+            return answer.status, await answer.read()
+        finally:
+            await answer.aclose()
+
     async def aclose(self) -> None:
         """Closes all connections."""
         await self._client.aclose()

@@ -5,7 +5,7 @@ from typing import Literal
 from proxy import completion
 from proxy.answer import json_object
 from proxy.completion import Completion, JsonObject
-from proxy.handoff.protocol import Order, Proof, Source
+from proxy.handoff.protocol import Movement, Order, Source
 
 # Prefill keeps KV only of what ends by its length: nothing else may end it.
 _ENDS = frozenset({"stop", "stop_sequences", "stop_token_ids", "include_stop_str_in_output"})
@@ -15,7 +15,7 @@ class Mooncake:
     """The proxy names the transfer; who prefill is, its bootstrap server tells."""
 
     order: Literal[Order.CONCURRENT] = Order.CONCURRENT
-    proof = Proof()
+    movement = Movement()
     has_bootstrap = True
 
     def prefill_body(self, request: Completion, attempt: str) -> bytes:

@@ -6,12 +6,9 @@ from typing import Literal
 from proxy import completion
 from proxy.answer import json_object
 from proxy.completion import Completion, JsonObject
-from proxy.handoff.protocol import Order, Proof
+from proxy.handoff.protocol import Movement, Order
 
-NIXL = Proof(
-    failures=("vllm:nixl_num_failed_transfers_total",),
-    expiries=("vllm:nixl_num_kv_expired_reqs_total", "vllm:nixl_num_notifications_after_expiry_total"),
-)
+NIXL = Movement()
 
 # Decode's engine dies or hangs for ever on parameters that lack one of these.
 _NEEDED = ("remote_block_ids", "remote_engine_id", "remote_request_id", "remote_host", "remote_port")
@@ -33,8 +30,8 @@ class NixlPull:
 
     order: Literal[Order.SEQUENTIAL] = Order.SEQUENTIAL
 
-    def __init__(self, proof: Proof = NIXL) -> None:
-        self.proof = proof
+    def __init__(self, movement: Movement = NIXL) -> None:
+        self.movement = movement
 
     def prefill_body(self, request: Completion) -> bytes:
         """Ask for one token and for keeping the KV."""

@@ -24,7 +24,7 @@ class NixlPush:
     """Decode is told all of prefill but its blocks: those prefill finds itself."""
 
     order: Literal[Order.CONCURRENT] = Order.CONCURRENT
-    proof = NIXL
+    movement = NIXL
     has_bootstrap = False
 
     def prefill_body(self, request: Completion, attempt: str) -> bytes:

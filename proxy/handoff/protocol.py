@@ -18,17 +18,9 @@ class Order(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """By which counters of the engines one sees that a connector works, and how not to be deceived."""
+class Movement:
+    """How the KV of a prompt moves, as far as one has to know it to see that it has moved."""
 
-    counter: str = "vllm:prompt_tokens_by_source_total"
-    """Of decode: rises by the tokens of a prompt whose KV it received."""
-    labels: Mapping[str, str] = field(default_factory=lambda: {"source": "external_kv_transfer"})
-    """Of the sample that rises."""
-    failures: tuple[str, ...] = ()
-    """Counters of decode that rise when KV did not arrive."""
-    expiries: tuple[str, ...] = ()
-    """Counters of prefill that rise when it gave up KV that nobody had taken."""
     reference: Mapping[str, object] = field(default_factory=dict)
     """Keys that make decode compute a prompt itself, though it could read it where prefill has left it."""
 
@@ -64,7 +56,7 @@ class Sequential(Protocol):
     """A KV protocol whose legs run one after the other."""
 
     order: Literal[Order.SEQUENTIAL]
-    proof: Proof
+    movement: Movement
 
     def prefill_body(self, request: Completion) -> bytes:
         """What prefill is asked."""
@@ -89,7 +81,7 @@ class Concurrent(Protocol):
     """
 
     order: Literal[Order.CONCURRENT]
-    proof: Proof
+    movement: Movement
     has_bootstrap: bool
     """Whether a server beside prefill tells who it is. If not, its answers do: the first one is waited for."""
 

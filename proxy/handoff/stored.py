@@ -4,7 +4,7 @@ from typing import Literal
 
 from proxy import completion
 from proxy.completion import Completion
-from proxy.handoff.protocol import Order, Proof
+from proxy.handoff.protocol import Movement, Order
 
 CHUNK = 256
 """Tokens in a piece of an LMCache store."""
@@ -14,7 +14,7 @@ CHUNK = 256
 ALONE = {"prompt_logprobs": 0}
 
 
-class Files(Proof):
+class Files(Movement):
     """Of vLLM's ``ExampleConnector``."""
 
     def moved(self, tokens: int, block: int) -> int:
@@ -22,7 +22,7 @@ class Files(Proof):
         return 0 if (tokens - 1) % block == 0 else super().moved(tokens, block)
 
 
-class Chunks(Proof):
+class Chunks(Movement):
     """Of LMCache."""
 
     def piece(self, block: int) -> int:
@@ -35,8 +35,8 @@ class Stored:
 
     order: Literal[Order.SEQUENTIAL] = Order.SEQUENTIAL
 
-    def __init__(self, proof: Proof) -> None:
-        self.proof = proof
+    def __init__(self, movement: Movement) -> None:
+        self.movement = movement
 
     def prefill_body(self, request: Completion) -> bytes:
         """Ask for one token."""

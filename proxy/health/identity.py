@@ -9,7 +9,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.agreement import Fact
 from proxy.engine import EngineClient
-from proxy.settings import Leg
 from proxy.topology import Instance
 
 _CACHE_CONFIG = "vllm:cache_config_info"
@@ -41,12 +40,8 @@ async def identify(client: EngineClient, instance: Instance, timeout: float) -> 
 
 async def _ask(client: EngineClient, instance: Instance, path: str) -> bytes:
     """The answer's body; empty when it is an error."""
-    answer = await client.open(instance, "GET", path, [], None, Leg())
-    try:
-        body = await answer.read()
-    finally:
-        await answer.aclose()
-    return body if answer.status == 200 else b""
+    status, body = await client.get(instance, path)
+    return body if status == 200 else b""
 
 
 def _version(body: bytes) -> Iterator[tuple[str, str]]:

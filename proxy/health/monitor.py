@@ -123,8 +123,8 @@ class HealthMonitor:
     def _least(self, block: int | None) -> int:
         """Tokens of prompts whose KV may well not move."""
         connector = self._pool.connector
-        proof = None if connector is None else HANDOFFS[connector].proof
-        return proof.piece(block or 1) if proof is not None and proof.whole_pieces else 0
+        movement = None if connector is None else HANDOFFS[connector].movement
+        return movement.piece(block or 1) if movement is not None and movement.whole_pieces else 0
 
     def _has_bad_pair(self, member: Member) -> bool:
         return any(pair.is_bad for pair in self._pool.pairs_of(member))

@@ -88,8 +88,4 @@ async def ask_for_a_token(client: EngineClient, instance: Instance) -> None:
 
 async def _get(client: EngineClient, instance: Instance, path: str, patience: float) -> tuple[int, bytes]:
     async with asyncio.timeout(patience):
-        answer = await client.open(instance, "GET", path, [], None, Leg())
-        try:
-            return answer.status, await answer.read()
-        finally:
-            await answer.aclose()
+        return await client.get(instance, path)

@@ -106,8 +106,8 @@ class Canary:
     async def _prove(self, handoff: Handoff, prefill: Member, decode: Member) -> Proof:
         before = await self._tally(prefill, decode)
         block = before.decode.block_size or _BLOCK
-        question = await self._question(decode, handoff.proof.piece(block))
-        wanted = handoff.proof.moved(len(question.prompt), block)
+        question = await self._question(decode, handoff.movement.piece(block))
+        wanted = handoff.movement.moved(len(question.prompt), block)
         if not wanted:
             raise _Unproven(Verdict.IMPOSSIBLE, "the KV of prompts as short as the model takes them does not move")
         started = time.monotonic()
@@ -122,7 +122,7 @@ class Canary:
         after = await self._counted(prefill, decode, before, wanted)
         told = received_by(answer)
         received = round((after.decode.received or 0) - (before.decode.received or 0)) if told is None else told
-        reference = await self._alone(question.completion("alone", dict(handoff.proof.reference)), decode)
+        reference = await self._alone(question.completion("alone", dict(handoff.movement.reference)), decode)
         tolerance = self._settings.tolerance
         wrong = difference(
             _tokens(answer, decode),

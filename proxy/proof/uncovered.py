@@ -22,7 +22,7 @@ class Uncovered:
 
     def __init__(self, handoff: Sequential) -> None:
         self._handoff = handoff
-        self.proof = handoff.proof
+        self.movement = handoff.movement
 
     def prefill_body(self, request: Completion) -> bytes:
         """As the hand-off has it."""

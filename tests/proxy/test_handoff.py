@@ -97,4 +97,4 @@ def test_every_hand_off_says_its_order():
     ],
 )
 def test_it_is_known_how_many_tokens_of_a_new_prompt_move_at_least(kind, tokens, moved):
-    assert HANDOFFS[kind].proof.moved(tokens, 128) == moved
+    assert HANDOFFS[kind].movement.moved(tokens, 128) == moved

@@ -71,7 +71,7 @@ def ask(url: str, tokens: list[int], **more: object) -> httpx.Response:
 def alone(pair: Pair, kind: ConnectorKind, tokens: list[int]) -> str:
     """What decode makes of a prompt that it computes itself."""
     before = pair.tokens("local_compute")
-    alone = {"cache_salt": f"alone {random.random()}", **HANDOFFS[kind].proof.reference}
+    alone = {"cache_salt": f"alone {random.random()}", **HANDOFFS[kind].movement.reference}
     text = ask(pair.decode, tokens, **alone).json()["choices"][0]["text"]
     wait_until(lambda: pair.tokens("local_compute") - before == len(tokens))  # it counts a moment later
     return text
@@ -94,7 +94,7 @@ def test_the_kv_of_a_new_prompt_moves_and_the_text_is_decode_s_own(tokens: int, 
     asked, before = prompt(tokens, "new"), pair_of.tokens("external_kv_transfer")
     answer = ask(pair_of.proxy, asked)
     assert (answer.status_code, answer.headers["x-duet-path"]) == (200, "pd")
-    least = HANDOFFS[kind].proof.moved(tokens, BLOCK)
+    least = HANDOFFS[kind].movement.moved(tokens, BLOCK)
     moved = (
         least if kind is ConnectorKind.SHARED_STORAGE or tokens == 1 else tokens
     )  # one is computed again in any case
