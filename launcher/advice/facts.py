@@ -1,4 +1,4 @@
-"""Shape: every fact that advice can rest on, with its unit, the values it may have and the question that asks for it."""
+"""Shape: every fact that advice can rest on: its unit, the values it may have and the question that asks for it."""
 
 import difflib
 import math
@@ -31,6 +31,7 @@ class Unit(StrEnum):
     NONE = ""
 
 
+_PLURALS = frozenset({Unit.TOKENS, Unit.REQUESTS, Unit.BYTES, Unit.DEVICES})
 _YES, _NO = frozenset({"yes", "true", "y", "1", "on"}), frozenset({"no", "false", "n", "0", "off"})
 
 
@@ -98,7 +99,8 @@ class FactKind:
             case Unit.NONE | None:
                 return f"{value:.3g}"
             case _:
-                return f"{value:,.0f} {self.unit}" if value >= 100 else f"{value:.3g} {self.unit}"
+                unit = self.unit.removesuffix("s") if value == 1 and self.unit in _PLURALS else self.unit
+                return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
 
 
 def _seconds(name: str, what: str) -> FactKind:
@@ -121,7 +123,8 @@ _KINDS = (
     FactKind("request_rate", "requests that ended per second", Unit.REQUESTS_PER_SECOND),
     FactKind("concurrency", "requests in the system at the same time", Unit.REQUESTS,
              question="How many requests are in the system at the same time?"),
-    FactKind("batch", "requests that one instance generates for at the same time", Unit.REQUESTS),
+    FactKind("batch", "requests that one instance generates for at the same time", Unit.REQUESTS,
+             question="How many of them does one instance (one replica) have?"),
     FactKind("prompt_tokens_p50", "length of the median prompt", Unit.TOKENS),
     FactKind("prompt_tokens_p95", "length that 95 % of prompts do not exceed", Unit.TOKENS,
              question="How many tokens has a long prompt (95 % are no longer)?"),
@@ -147,8 +150,8 @@ _KINDS = (
     FactKind("compute_capability", "of the CUDA devices: 8.0 is Ampere, 8.9 Ada, 9.0 Hopper, 10.0 Blackwell",
              Unit.NONE, low=1.0, high=99.0,
              question="Which compute capability do the GPUs have (8.0 Ampere, 8.9 Ada, 9.0 Hopper, 10.0 Blackwell)?"),
-    FactKind("interconnect", "bandwidth between prefill and decode devices", Unit.GIGABYTES_PER_SECOND,
-             question="How many GB/s go between the devices (NVLink 300, PCIe 25, 100 Gbit/s RDMA 12)?"),
+    FactKind("interconnect", "bandwidth between the devices: NVLink about 300, PCIe 25, 100 Gbit/s 12",
+             Unit.GIGABYTES_PER_SECOND),
     FactKind("rdma", "the devices reach each other by NVLink or RDMA",
              question="Do the devices reach each other by NVLink or RDMA (InfiniBand, RoCE)?"),
     FactKind("parameters", "size of the model", Unit.BILLIONS,
@@ -190,9 +193,11 @@ _KINDS = (
     FactKind("quantized", "what the checkpoint, or the engine on loading, is quantized to",
              words=("none", "int8", "int4", "fp8", "other"),
              question="What is the model quantized to (none, int8, int4, fp8, other)?"),
-    FactKind("speculation", "the present method", words=("none", "ngram", "draft_model", "eagle", "eagle3", "mtp", "other"),
+    FactKind("speculation", "the present method",
+             words=("none", "ngram", "draft_model", "eagle", "eagle3", "mtp", "other"),
              question="Which speculation is used (none, ngram, draft_model, eagle, eagle3, mtp, other)?"),
-    FactKind("pd", "prefill and decode are apart already"),
+    FactKind("pd", "prefill and decode are apart already",
+             question="Are prefill and decode apart already?"),
     # What is wanted.
     _seconds("ttft_objective", "TTFT that should not be exceeded"),
     _seconds("tpot_objective", "time per output token that should not be exceeded"),

@@ -93,9 +93,9 @@ def _on_the_whole(judgements: Iterable[Judgement]) -> Verdict:
 
 
 def open_facts(advice: Advice) -> Iterator[str]:
-    """The facts that could change a verdict, each once."""
+    """The facts that could change a verdict, each once; of those that a rule lacks, the first."""
     seen: dict[str, None] = {}
     for judgement in advice.judgements:
         for undecided in judgement.undecided:
-            seen |= dict.fromkeys(undecided.missing)
+            seen |= dict.fromkeys(undecided.missing[:1])
     yield from seen

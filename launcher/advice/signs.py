@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from launcher.advice import thresholds as at
-from launcher.advice.condition import Condition, at_least, below, filled, holds, is_
+from launcher.advice.condition import Condition, at_least, below, filled, holds
 from launcher.advice.facts import FACTS, Value
 from launcher.advice.situation import Origin, Situation
 
@@ -30,7 +30,7 @@ _ROOM = (below("kv_cache_usage", at.CACHE_FULL), below("preempted_share", at.PRE
 # Of those of one fact the first that holds decides.
 SIGNS = (
     Sign("memory/preemptions", "memory_short", True, (at_least("preempted_share", at.PREEMPTED),),
-         "engines threw KV away to make room ({preempted_share} preemptions per request, at most {preempted} is usual)"),
+         "engines threw KV away to make room: {preempted_share} preemptions per request (usual: below {preempted})"),
     Sign("memory/cache-full", "memory_short", True,
          (at_least("kv_cache_usage", at.CACHE_FULL), at_least("waiting", at.QUEUE)),
          "a KV cache was {kv_cache_usage} full while {waiting} waited"),
@@ -84,7 +84,8 @@ def _finding(fact: str, situation: Situation) -> Finding:
     because = "" if sign is None else filled(sign.because, sign.when, situation)
     answered = situation.value(fact)
     if answered is None:
-        return Finding(fact, sign and sign.there, None if sign is None else Origin.MEASURED, because)
+        there, origin = (None, None) if sign is None else (sign.there, Origin.MEASURED)
+        return Finding(fact, there, origin, because)
     if sign is None or sign.there is answered:
         return Finding(fact, bool(answered), Origin.ANSWERED, because)
     return Finding(fact, bool(answered), Origin.ANSWERED, "", because)
@@ -102,8 +103,15 @@ def _ratios(situation: Situation) -> Mapping[str, Value | None]:
         "tpot_over": _over(number("tpot_p95"), number("tpot_objective")),
         "itl_spread": _over(number("itl_p99"), number("itl_p50")),
         "transfer_share": _over(transfer if measured is None else measured, number("prefill_time_p50")),
-        "batch": number("concurrency"),
+        "batch": _batch(number("concurrency"), number("devices")),
     }
+
+
+def _batch(concurrency: float | None, devices: float | None) -> float | None:
+    """What one instance has at most; known where nobody shares it, or where it is little anyway."""
+    if concurrency is None or (concurrency >= at.SOME_LOAD.value and devices != 1):
+        return None
+    return concurrency
 
 
 def _conclusions(situation: Situation) -> Mapping[str, Value | None]:

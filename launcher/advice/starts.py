@@ -1,5 +1,6 @@
 """Decision: the shipped profile from which a technique is begun."""
 
+import shlex
 from dataclasses import dataclass
 
 from launcher.advice.advice import Start
@@ -26,7 +27,11 @@ class _Candidate:
 
 
 def _candidate(
-    profile: str, *techniques: Technique, because: str, when: tuple[Condition, ...] = (), overrides: tuple[str, ...] = ()
+    profile: str,
+    *techniques: Technique,
+    because: str,
+    when: tuple[Condition, ...] = (),
+    overrides: tuple[str, ...] = (),
 ) -> _Candidate:
     return _Candidate(techniques, when, Start(profile, overrides, because))
 
@@ -57,3 +62,9 @@ def start_for(technique: Technique, situation: Situation) -> Start | None:
     return next(
         (each.start for each in CANDIDATES if technique in each.techniques and holds(each.when, situation)), None
     )
+
+
+def commands(start: Start) -> tuple[str, ...]:
+    """What to type, in this order."""
+    arguments = shlex.join([start.profile, *(part for each in start.overrides for part in ("--set", each))])
+    return (f"launcher plan {arguments}", f"launcher up {arguments}", "launcher advise --window 600")

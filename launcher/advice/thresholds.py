@@ -24,10 +24,16 @@ SPREAD_LITTLE = Threshold("spread_little", 2.0, OWN)
 FP8_CAPABILITY = Threshold("fp8_capability", 8.9, "vLLM's documentation: native FP8 on Ada, Hopper and Blackwell")
 INT8_CAPABILITY = Threshold("int8_capability", 7.5, "vLLM's documentation: INT8 from Turing on")
 BLACKWELL = Threshold("blackwell", 10.0, "vLLM's documentation: no INT8 kernels from compute capability 10.0 on")
-LARGE_MODEL = Threshold("large_model", 13.0, "rule of thumb: models of 13B and more lose more at INT4, most in exact work")
+LARGE_MODEL = Threshold(
+    "large_model", 13.0, "rule of thumb: models of 13B and more lose more at INT4, most in exact work"
+)
 
 ACCEPTANCE = Threshold("acceptance_needed", 0.5, "rule of thumb: below half, drafts cost more than they save")
-HIGH_LOAD = Threshold("high_load", 32.0, "measured in vLLM's work on dynamic speculation: -16 % at batch 32 while acceptance stayed 0.86-0.91")
+HIGH_LOAD = Threshold(
+    "high_load",
+    32.0,
+    "measured in vLLM's work on dynamic speculation: -16 % at batch 32 while acceptance stayed 0.86-0.91",
+)
 SOME_LOAD = Threshold("some_load", 8.0, OWN)
 HOT = Threshold("hot", 1.0, "rule of thumb: a high temperature lowers acceptance; the figure is " + OWN)
 SHORT_ANSWER = Threshold("short_answer", 16.0, OWN)
@@ -35,7 +41,9 @@ SHORT_ANSWER = Threshold("short_answer", 16.0, OWN)
 PD_CONCURRENCY = Threshold("pd_concurrency", 50.0, "rule of thumb: PD pays off above about 50 concurrent requests")
 SHORT_PROMPT = Threshold("short_prompt", 256.0, "vllm-router skips PD for prompts of up to 256 uncached tokens")
 LONG_PROMPT = Threshold("long_prompt", 2048.0, "Dynamo's default: prompts of fewer uncached tokens stay on decode")
-MOSTLY_CACHED = Threshold("mostly_cached", 0.7, "Dynamo's default ratio of cached tokens above which prefill stays on decode")
+MOSTLY_CACHED = Threshold(
+    "mostly_cached", 0.7, "Dynamo's default ratio of cached tokens above which prefill stays on decode"
+)
 TRANSFER_EATS_ALL = Threshold("transfer_eats_all", 1.0, "arithmetic: moving the KV takes as long as computing it")
 TRANSFER_COSTS = Threshold("transfer_costs", 0.25, OWN)
 SLOW_TRANSFER = Threshold("slow_transfer", 0.05, "default alert: KV transfer above 50 ms")

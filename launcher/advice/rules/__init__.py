@@ -10,4 +10,4 @@ RULES: tuple[Rule, ...] = (
     *pd.RULES,
     *replicas.RULES,
 )
-"""Of those that speak the strictest verdict wins, in the order of ``Verdict``; among equals all are told, in this order."""
+"""Of those that speak the strictest verdict wins, in the order of ``Verdict``; all that speak it are told."""

@@ -19,8 +19,8 @@ RULES = (
         tuple(Technique),
         Verdict.NO,
         (
-            is_("throughput_short", True), is_("memory_short", False), is_("ttft_slow", False), is_("tokens_slow", False),
-            below("waiting", at.QUEUE), below("batch", at.SOME_LOAD),
+            is_("throughput_short", True), is_("memory_short", False), is_("ttft_slow", False),
+            is_("tokens_slow", False), below("waiting", at.QUEUE), below("batch", at.SOME_LOAD),
         ),
         "the engines are idle: {waiting} wait and an instance works on {batch} at a time, so clients or the network "
         "send too little; faster engines would wait longer",

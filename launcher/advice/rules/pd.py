@@ -22,8 +22,8 @@ RULES = (
         _PD,
         Verdict.NO,
         (below("concurrency", at.PD_CONCURRENCY),),
-        "with {concurrency} at the same time prompts and answers seldom meet; PD pays off from about {pd_concurrency}, "
-        "below that it costs latency",
+        "with {concurrency} at the same time prompts and answers seldom meet; PD pays off from about "
+        "{pd_concurrency}, below that it costs latency",
         at.PD_CONCURRENCY.source,
         "more requests at the same time",
     ),
@@ -50,8 +50,8 @@ RULES = (
         _PD,
         Verdict.NO,
         (at_least("prefix_hit_rate", at.MOSTLY_CACHED),),
-        "{prefix_hit_rate} of the prompts' tokens are cached already ({mostly_cached} and more): little is left to compute "
-        "elsewhere; prefix-aware routing brings more",
+        "{prefix_hit_rate} of the prompts' tokens are cached already ({mostly_cached} and more): little is left to "
+        "compute elsewhere; prefix-aware routing brings more",
         at.MOSTLY_CACHED.source + "; an agentic trace: TTFT +72 %, TPOT unchanged",
         "prompts that differ",
     ),
@@ -89,7 +89,8 @@ RULES = (
         _PD,
         Verdict.NO,
         (
-            is_("memory_short", True), is_("ttft_slow", False), is_("tokens_slow", False), is_("throughput_short", False),
+            is_("memory_short", True), is_("ttft_slow", False), is_("tokens_slow", False),
+            is_("throughput_short", False),
         ),
         "only memory is short, and PD holds the weights twice",
         "arithmetic",
@@ -149,7 +150,8 @@ RULES = (
         _PD,
         Verdict.FIRST_MEASURE,
         (is_("pd", True), below("pd_share", at.MOSTLY_PD)),
-        "it is configured, but only {pd_share} of requests took it: `launcher prove` and duet_pd_bypassed_total say why",
+        "it is configured, but only {pd_share} of requests took it: `launcher prove` and "
+        "duet_pd_bypassed_total say why",
         at.MOSTLY_PD.source,
     ),
     Rule(
@@ -157,7 +159,7 @@ RULES = (
         _PD,
         Verdict.FIRST_MEASURE,
         (is_("pd", True), at_least("kv_transfer_time_p95", at.SLOW_TRANSFER)),
-        "KV transfers take {kv_transfer_time_p95} (p95), {slow_transfer} or more: look at the network before anything else",
+        "KV transfers take {kv_transfer_time_p95} (p95), {slow_transfer} or more: look at the network first",
         at.SLOW_TRANSFER.source,
     ),
     Rule(
@@ -168,8 +170,8 @@ RULES = (
             is_("tokens_slow", True), at_least("concurrency", at.PD_CONCURRENCY),
             at_least("prompt_tokens_p95", at.LONG_PROMPT),
         ),
-        "{concurrency} at the same time with prompts of up to {prompt_tokens_p95} stall each other's streams: apart they "
-        "do not",
+        "{concurrency} at the same time with prompts of up to {prompt_tokens_p95} stall each other's streams: apart "
+        "they do not",
         "GPUStack on H100: ITL p99 26 times better for long prompts; " + _DOCUMENTATION,
     ),
 )  # fmt: skip

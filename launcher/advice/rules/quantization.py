@@ -80,7 +80,8 @@ RULES = (
             is_("quantized", "none"), is_("ttft_slow", True), is_("memory_short", False), is_("tokens_slow", False),
             is_("throughput_short", False),
         ),
-        "only TTFT is too long: 8 bits compute prompts faster where the kernels are there, by how much is not published",
+        "only TTFT is too long: 8 bits compute prompts faster where the kernels are there; by how much "
+        "is not published",
         _ORDER,
     ),
     Rule(

@@ -22,7 +22,8 @@ RULES = (
         _BOTH,
         Verdict.NO,
         (at_least("batch", at.HIGH_LOAD),),
-        "an instance generates for {batch} at a time; from about {high_load} on, checking drafts costs more than it saves",
+        "an instance generates for {batch} at a time; from about {high_load} on, checking drafts costs more than "
+        "it saves",
         at.HIGH_LOAD.source,
         "fewer requests per instance, e.g. more replicas",
     ),
@@ -105,8 +106,8 @@ RULES = (
         _BOTH,
         Verdict.FIRST_MEASURE,
         (at_least("batch", at.SOME_LOAD), below("batch", at.HIGH_LOAD)),
-        "an instance generates for {batch} at a time: somewhere between {some_load} and {high_load} the gain turns into "
-        "a loss",
+        "an instance generates for {batch} at a time: somewhere between {some_load} and {high_load} the gain turns "
+        "into a loss",
         at.HIGH_LOAD.source,
     ),
     Rule(
