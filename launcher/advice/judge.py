@@ -12,10 +12,10 @@ from launcher.advice.starts import start_for
 from launcher.advice.techniques import ABOUT
 
 _STAGES = (Stage.QUANTIZATION, Stage.SPECULATION, Stage.PD)
-# Of several techniques of a stage: the safest that suffices, but where one device must hold everything the smallest.
+# Of several techniques of a stage: the safest that suffices, but where one GPU must hold everything the smallest.
 _ORDER = (Technique.FP8, Technique.INT8, Technique.INT4, Technique.DRAFT, Technique.NGRAM, Technique.PD)
 _SMALLEST_FIRST = (Technique.INT4, *_ORDER)
-_ALL_ON_ONE = (is_("memory_short", True), is_("devices", 1.0))
+_ALL_ON_ONE = (is_("memory_short", True), is_("device", "cuda"), is_("devices", 1.0))
 _STEPS = (Verdict.YES, Verdict.FIRST_MEASURE)
 
 

@@ -14,8 +14,10 @@ _PROXY = "proxy"
 def requests(windows: Iterable[Window]) -> float | None:
     """How many ended; by the proxy's count, for engines also count canaries. ``None``: nobody tells."""
     windows = [*windows]
-    told = _sum(_of(windows, _PROXY), names.PROXY_REQUESTS)
-    return _sum(_of(windows, Role.DECODE, Role.AGGREGATED), names.ENDED) if told is None else told
+    proxy = [window for window in _of(windows, _PROXY) if window.looks]
+    if proxy:  # what it has never counted it does not show
+        return _sum(proxy, names.PROXY_REQUESTS) or 0.0
+    return _sum(_of(windows, Role.DECODE, Role.AGGREGATED), names.ENDED)
 
 
 def measured(windows: Sequence[Window], seconds: float) -> Mapping[str, Value | None]:
@@ -44,7 +46,7 @@ def measured(windows: Sequence[Window], seconds: float) -> Mapping[str, Value | 
         "prefix_hit_rate": _over(_sum(computing, names.PREFIX_HITS), _sum(computing, names.PREFIX_QUERIES)),
         "acceptance": _over(accepted, _sum(generating, names.DRAFT_TOKENS)),
         "acceptance_length": None if extra is None else 1 + extra,
-        "pd_share": _over(_sum(proxy, names.PROXY_REQUESTS, path="pd"), ended) if proxy else None,
+        "pd_share": _pd_share(proxy),
         "kv_bytes_per_token": _over(moved, received) or None,
         "interconnect": None if not speed else speed / 1e9,
         **_quantiles("prompt_tokens", names.PROMPT_TOKENS, generating, 50, 95),
@@ -56,6 +58,12 @@ def measured(windows: Sequence[Window], seconds: float) -> Mapping[str, Value | 
         **_quantiles("kv_transfer_time", names.TRANSFER_TIME, engines, 50, 95),
         **_ttft(proxy, generating, computing),
     }
+
+
+def _pd_share(proxy: Sequence[Window]) -> float | None:
+    """Of the requests that were served."""
+    handed_over = _sum(proxy, names.PROXY_REQUESTS, path="pd") or 0.0
+    return _over(handed_over, handed_over + (_sum(proxy, names.PROXY_REQUESTS, path="aggregated") or 0.0))
 
 
 def _ttft(
