@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 
 from launcher.advice import metric_names as names
-from launcher.advice.facts import Value
+from launcher.advice.facts import FACTS
 from launcher.advice.window import Reading, Window, quantile
 from proxy.topology import Role
 
@@ -20,7 +20,7 @@ def requests(windows: Iterable[Window]) -> float | None:
     return _sum(_of(windows, Role.DECODE, Role.AGGREGATED), names.ENDED)
 
 
-def measured(windows: Sequence[Window], seconds: float) -> Mapping[str, Value | None]:
+def measured(windows: Sequence[Window], seconds: float) -> Mapping[str, float | None]:
     """The facts of so many seconds, by their names; ``None`` for what the instances do not tell."""
     proxy = _of(windows, _PROXY)
     engines = [each for each in windows if each.role != _PROXY]
@@ -34,7 +34,7 @@ def measured(windows: Sequence[Window], seconds: float) -> Mapping[str, Value | 
     speed = _over(moved, moving)
     usage = [value for each in engines for value in each.gauges(lambda look: look.most(names.KV_CACHE_USAGE))]
     running = [value for each in generating if (value := each.mean(names.RUNNING)) is not None]
-    return {
+    facts: dict[str, float | None] = {
         "requests": ended,
         "request_rate": _over(ended, seconds),
         "generation_rate": _over(_sum(generating, names.GENERATED), seconds),
@@ -58,6 +58,7 @@ def measured(windows: Sequence[Window], seconds: float) -> Mapping[str, Value | 
         **_quantiles("kv_transfer_time", names.TRANSFER_TIME, engines, 50, 95),
         **_ttft(proxy, generating, computing),
     }
+    return {name: None if value is None else FACTS[name].within(value) for name, value in facts.items()}
 
 
 def _pd_share(proxy: Sequence[Window]) -> float | None:
@@ -68,7 +69,7 @@ def _pd_share(proxy: Sequence[Window]) -> float | None:
 
 def _ttft(
     proxy: Sequence[Window], generating: Sequence[Window], computing: Sequence[Window]
-) -> Mapping[str, Value | None]:
+) -> Mapping[str, float | None]:
     """The proxy's; an engine's only where it computes the prompt itself, for decode's begins after prefill."""
     told = _quantiles("ttft", names.PROXY_TTFT, proxy, 50, 95)
     alone = all(each.role == Role.AGGREGATED for each in (*generating, *computing))
@@ -77,7 +78,7 @@ def _ttft(
     return told
 
 
-def _quantiles(fact: str, histogram: str, windows: Iterable[Window], *percents: int) -> Mapping[str, Value | None]:
+def _quantiles(fact: str, histogram: str, windows: Iterable[Window], *percents: int) -> Mapping[str, float | None]:
     parts = [window.buckets(histogram) for window in windows]
     return {f"{fact}_p{percent}": quantile(percent / 100, parts) for percent in percents}
 

@@ -1,11 +1,12 @@
 """Decision: what facts say of the bottlenecks, and what else follows from them."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from launcher.advice import thresholds as at
 from launcher.advice.condition import Condition, at_least, below, filled, holds
-from launcher.advice.facts import FACTS, Value
+from launcher.advice.facts import Value
 from launcher.advice.situation import Origin, Situation
 
 
@@ -126,11 +127,5 @@ def _product(one: float | None, other: float | None) -> float | None:
 
 
 def _over(one: float | None, other: float | None) -> float | None:
-    return None if one is None or not other else one / other
-
-
-def missing_for(fact: str, situation: Situation) -> Iterator[str]:
-    """Facts without which nothing can be said of a bottleneck."""
-    for sign in SIGNS:
-        if sign.fact == fact:
-            yield from (each.fact for each in sign.when if situation.value(each.fact) is None and each.fact in FACTS)
+    ratio = math.inf if one is None or not other else one / other
+    return ratio if math.isfinite(ratio) else None

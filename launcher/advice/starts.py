@@ -11,7 +11,9 @@ from launcher.advice.thresholds import Threshold
 
 _FOUR = Threshold("four_devices", 4.0, "the profile's plan")
 _WITHOUT_SPECULATION = "speculation=null"
-_AGGREGATED_ON_A_CPU = (
+_ON_A_CPU = (is_("device", "cpu"),)
+_WEIGHTS_AND_DRAFTS = (Technique.FP8, Technique.INT8, Technique.INT4, Technique.NGRAM, Technique.DRAFT)
+_AGGREGATED = (
     "roles.prefill=null",
     "roles.decode=null",
     "roles.aggregated={kv_cache_memory: 1GiB, enforce_eager: true}",
@@ -38,7 +40,8 @@ def _candidate(
 
 # The first whose conditions hold.
 CANDIDATES = (
-    _candidate("demo", *Technique, when=(is_("device", "cpu"),), overrides=_AGGREGATED_ON_A_CPU,
+    _candidate("demo", Technique.PD, when=_ON_A_CPU, because="the profile for CPUs; give it a model"),
+    _candidate("demo", *_WEIGHTS_AND_DRAFTS, when=_ON_A_CPU, overrides=_AGGREGATED,
                because="the profile for CPUs, without its PD; give it a model"),
     _candidate("api-throughput", Technique.PD, when=(at_least("devices", _FOUR),),
                because="INT8 and PD on four devices"),

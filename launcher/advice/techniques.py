@@ -117,6 +117,9 @@ ABOUT: Mapping[Technique, About] = {
                 f"tokens per second: {_BEFORE_AND_AFTER}",
             ),
         ),
-        ("devices in proportion", "prefix caches per replica: `proxy.selection` prefix_affinity keeps their hits"),
+        (
+            "devices in proportion (`replicas` of the role in the profile)",
+            "a prefix cache for each: `proxy.selection` prefix_affinity keeps their hits",
+        ),
     ),
 }  # fmt: skip

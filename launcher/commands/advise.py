@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from launcher.advice import live, report, text
-from launcher.advice.facts import AnswerError, FactKind, Value, parse_answer
+from launcher.advice.facts import AnswerError, Value, parse_answer
 from launcher.advice.judge import advise
 from launcher.advice.questions import next_question
 from launcher.advice.report import Seen
@@ -35,7 +35,7 @@ class Latency(StrEnum):
 def advise_technique(
     run_dir: RunDirectoryOption,
     window: Annotated[
-        float | None,
+        int | None,
         typer.Option("--window", min=1, help="Watch the running deployment for so many seconds (Ctrl+C: no longer)."),
     ] = None,
     memory: Annotated[bool | None, typer.Option("--memory/--no-memory", help="Memory is the bottleneck.")] = None,
@@ -86,10 +86,10 @@ def _answered(
     return given
 
 
-def _tell(window: float) -> Callable[[Deployment], None]:
+def _tell(window: int) -> Callable[[Deployment], None]:
     def began(deployment: Deployment) -> None:
         typer.echo(
-            f"Watching {deployment.profile} at {deployment.address} for {window:g} s (Ctrl+C: judge what was seen).",
+            f"Watching {deployment.profile} at {deployment.address} for {window} s (Ctrl+C: judge what was seen).",
             err=True,
         )
 
@@ -97,22 +97,21 @@ def _tell(window: float) -> Callable[[Deployment], None]:
 
 
 def _asked(situation: Situation) -> Situation:
+    """With what a person knows; the end of the input ends the questions."""
     declined: set[str] = set()
     while (question := next_question(situation, declined)) is not None:
-        value = _answer_to(question)
+        prompt = f"{question.question} [{question.allowed}; {_UNKNOWN} or nothing: don't know] "
+        typer.echo(prompt, nl=False, err=True)
+        said = sys.stdin.readline()
+        if not said:
+            typer.echo(err=True)
+            break
+        try:
+            value = None if said.strip() in ("", _UNKNOWN) else question.parsed(said.strip())
+        except AnswerError as exc:
+            typer.echo(str(exc), err=True)
+            continue
         if value is None:
             declined.add(question.name)
         situation = situation.plus({question.name: value}, Origin.ANSWERED)
     return situation
-
-
-def _answer_to(question: FactKind) -> Value | None:
-    while True:
-        said = typer.prompt(f"{question.question} [{question.allowed}; {_UNKNOWN} = don't know]", default=_UNKNOWN,
-                            show_default=False, err=True)  # fmt: skip
-        if said.strip() == _UNKNOWN:
-            return None
-        try:
-            return question.parsed(said)
-        except AnswerError as exc:
-            typer.echo(str(exc), err=True)

@@ -17,7 +17,7 @@ RULES = (
         "requests that wait",
     ),
     Rule(
-        "replicas/no-device-left",
+        "replicas/memory-first",
         _REPLICAS,
         Verdict.FIRST_MEASURE,
         (is_("memory_short", True), at_least("waiting", at.QUEUE)),

@@ -51,7 +51,18 @@ def ask(proxy_port: int) -> Ask:
 def advising(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """`launcher advise` after its first look at the metrics; a SIGINT ends its window."""
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "launcher", "advise", "--run-dir", str(folder / "run"), "--window", "600", *arguments],
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "launcher",
+            "advise",
+            "--run-dir",
+            str(folder / "run"),
+            "--window",
+            "600",
+            *arguments,
+        ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -131,7 +142,9 @@ def test_an_engine_that_restarts_in_the_window_is_said_and_counted_on(
         ask(1)
         (told / "decode").write_text(metrics(histogram("vllm:request_generation_tokens", {10: 0, 100: 20})))
         advice = ended(process)
-    assert "decode-0 began to count anew in the window (a restart): what it counted just before is lost" in advice["notes"]
+    assert (
+        "decode-0 began to count anew in the window (a restart): what it counted just before is lost" in advice["notes"]
+    )
     assert advice["facts"]["output_tokens_p50"]["value"] == 55
 
 
