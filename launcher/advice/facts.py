@@ -9,6 +9,11 @@ Value = bool | float | str
 """Of a fact: yes or no, a number, or one of a few words."""
 
 
+LOOKUPS = ("ngram", "ngram_gpu", "suffix")
+"""Methods of speculation that need no model: what stood somewhere before is drafted."""
+DRAFTS = ("draft_model", "eagle", "eagle3", "medusa", "mlp_speculator", "mtp", "dflash", "dspark")
+
+
 class AnswerError(ValueError):
     """An answer that cannot be: names the fact, the value and what is allowed."""
 
@@ -199,10 +204,10 @@ _KINDS = (
     # What is used now.
     FactKind("quantized", "what the checkpoint, or the engine on loading, is quantized to",
              words=("none", "int8", "int4", "fp8", "other"),
-             question="What is the model quantized to (none, int8, int4, fp8, other)?"),
+             question="What is the model quantized to?"),
     FactKind("speculation", "the present method",
-             words=("none", "ngram", "draft_model", "eagle", "eagle3", "mtp", "other"),
-             question="Which speculation is used (none, ngram, draft_model, eagle, eagle3, mtp, other)?"),
+             words=("none", *LOOKUPS, *DRAFTS, "other"),
+             question="Which speculation is used?"),
     FactKind("pd", "prefill and decode are apart already",
              question="Are prefill and decode apart already?"),
     # What is wanted.

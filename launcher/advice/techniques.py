@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from launcher.advice.facts import DRAFTS, LOOKUPS
 from launcher.advice.rule import NEVER_IN_USE, About, Gain, Stage, Technique
 
 _BEFORE_AND_AFTER = "`launcher advise --window 600` before and after, with the same traffic"
@@ -54,7 +55,7 @@ ABOUT: Mapping[Technique, About] = {
     Technique.NGRAM: About(
         Stage.SPECULATION,
         "speculation by n-grams of the prompt",
-        {"speculation": ("ngram",)},
+        {"speculation": LOOKUPS},
         (
             Gain(
                 "generation speed", None, None, "x", "depends on how much of the prompt comes back in the answer",
@@ -66,7 +67,7 @@ ABOUT: Mapping[Technique, About] = {
     Technique.DRAFT: About(
         Stage.SPECULATION,
         "speculation by a draft model or EAGLE",
-        {"speculation": ("draft_model", "eagle", "eagle3", "mtp", "other")},
+        {"speculation": (*DRAFTS, "other")},
         (
             Gain(
                 "generation speed", 0.84, 3.0, "x",

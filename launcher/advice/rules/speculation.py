@@ -2,10 +2,12 @@
 
 from launcher.advice import thresholds as at
 from launcher.advice.condition import among, at_least, below, is_
+from launcher.advice.facts import DRAFTS, LOOKUPS
 from launcher.advice.rule import Rule, Technique, Verdict
 
 _BOTH = (Technique.NGRAM, Technique.DRAFT)
-_DRAFTS = ("draft_model", "eagle", "eagle3", "mtp", "other")
+_LOOKUPS = among("speculation", *LOOKUPS)
+_DRAFTS = among("speculation", *DRAFTS, "other")
 
 RULES = (
     Rule(
@@ -67,7 +69,7 @@ RULES = (
         "speculation/ngram-accepted-too-seldom",
         (Technique.NGRAM,),
         Verdict.NO,
-        (is_("speculation", "ngram"), below("acceptance", at.ACCEPTANCE)),
+        (_LOOKUPS, below("acceptance", at.ACCEPTANCE)),
         "only {acceptance} of the drafts of {speculation} are accepted (less than {acceptance_needed}): switch it off, "
         "or try a draft model",
         at.ACCEPTANCE.source,
@@ -77,7 +79,7 @@ RULES = (
         "speculation/draft-accepted-too-seldom",
         (Technique.DRAFT,),
         Verdict.NO,
-        (among("speculation", *_DRAFTS), below("acceptance", at.ACCEPTANCE)),
+        (_DRAFTS, below("acceptance", at.ACCEPTANCE)),
         "only {acceptance} of the drafts of {speculation} are accepted (less than {acceptance_needed}): switch it off, "
         "or take a draft that was trained for this model",
         at.ACCEPTANCE.source,
@@ -96,7 +98,7 @@ RULES = (
         "speculation/ngram-beside-a-draft",
         (Technique.NGRAM,),
         Verdict.NO,
-        (among("speculation", *_DRAFTS),),
+        (_DRAFTS,),
         "an engine has one method, and {speculation} is in use",
         "vLLM 0.32's speculative configuration",
         "giving the draft up",
@@ -122,7 +124,7 @@ RULES = (
         "speculation/draft-in-place-of-ngram",
         (Technique.DRAFT,),
         Verdict.FIRST_MEASURE,
-        (is_("speculation", "ngram"), is_("tokens_slow", True)),
+        (_LOOKUPS, is_("tokens_slow", True)),
         "tokens are too slow with {speculation}: a draft is accepted more often, but costs memory and time",
         "claimed acceptance: 70 to 85 %",
     ),
@@ -130,7 +132,7 @@ RULES = (
         "speculation/keep-ngram",
         (Technique.NGRAM,),
         Verdict.YES,
-        (is_("speculation", "ngram"), at_least("acceptance", at.ACCEPTANCE), below("batch", at.SOME_LOAD)),
+        (_LOOKUPS, at_least("acceptance", at.ACCEPTANCE), below("batch", at.SOME_LOAD)),
         "it is in use and {acceptance} of its drafts are accepted at {batch}: keep it",
         at.ACCEPTANCE.source,
     ),
@@ -138,7 +140,7 @@ RULES = (
         "speculation/keep-the-draft",
         (Technique.DRAFT,),
         Verdict.YES,
-        (among("speculation", *_DRAFTS), at_least("acceptance", at.ACCEPTANCE), below("batch", at.SOME_LOAD)),
+        (_DRAFTS, at_least("acceptance", at.ACCEPTANCE), below("batch", at.SOME_LOAD)),
         "it is in use and {acceptance} of its drafts are accepted at {batch}: keep it",
         at.ACCEPTANCE.source,
     ),
