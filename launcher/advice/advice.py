@@ -31,6 +31,7 @@ class Judgement:
 
     technique: Technique
     verdict: Verdict
+    """Of one in use: whether to keep it."""
     in_use: bool
     reasons: tuple[Reason, ...]
     """Those with the verdict first."""
@@ -62,6 +63,8 @@ class Advice:
     """One for each technique, in the order of ``Technique``."""
     next_step: Judgement | None
     """The technique to introduce next; ``None`` when none will help."""
+    withdraw: tuple[Judgement, ...]
+    """Techniques in use that do harm."""
     skipped: tuple[Stage, ...]
     """Stages before that one which could not be judged."""
     start: Start | None

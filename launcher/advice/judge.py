@@ -29,6 +29,7 @@ def advise(situation: Situation, rules: Sequence[Rule] = RULES) -> Advice:
         bottlenecks=findings,
         judgements=judgements,
         next_step=next_step,
+        withdraw=tuple(each for each in judgements if each.in_use and each.verdict is Verdict.NO),
         skipped=skipped,
         start=None if next_step is None else start_for(next_step.technique, situation),
         verdict=_on_the_whole(judgements) if next_step is None else next_step.verdict,
@@ -36,7 +37,8 @@ def advise(situation: Situation, rules: Sequence[Rule] = RULES) -> Advice:
 
 
 def _judged(technique: Technique, situation: Situation, rules: Sequence[Rule]) -> Judgement:
-    about = [rule for rule in rules if technique in rule.techniques]
+    in_use = any(situation.value(fact) in values for fact, values in ABOUT[technique].in_use.items())
+    about = [rule for rule in rules if technique in rule.techniques and not (in_use and rule.of_need)]
     speaking = [_reason(rule, situation) for rule in about if holds(rule.when, situation)]
     open_rules = [_undecided(rule, situation) for rule in about if holds(rule.when, situation) is None]
     said = {reason.rule.verdict for reason in speaking}
@@ -48,12 +50,12 @@ def _judged(technique: Technique, situation: Situation, rules: Sequence[Rule]) -
     else:
         # What already speaks is not overruled by what would say the same.
         open_rules = [each for each in open_rules if each.rule.verdict is not Verdict.YES]
-        if verdict is Verdict.YES and open_rules:
+        if verdict is Verdict.YES and open_rules and not in_use:
             verdict = Verdict.FIRST_MEASURE
     return Judgement(
         technique=technique,
         verdict=verdict,
-        in_use=any(situation.value(fact) in values for fact, values in ABOUT[technique].in_use.items()),
+        in_use=in_use,
         reasons=tuple(sorted(speaking, key=lambda reason: [*Verdict].index(reason.rule.verdict))),
         undecided=tuple(open_rules),
     )

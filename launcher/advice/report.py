@@ -46,6 +46,7 @@ def document(advice: Advice, seen: Seen) -> Document:
         ],
         "techniques": [_technique(each) for each in advice.judgements],
         "next": None if advice.next_step is None else _next(advice.next_step),
+        "withdraw": [each.technique.value for each in advice.withdraw],
         "stages_not_judged": [stage.value for stage in advice.skipped],
         "start_from": None
         if advice.start is None

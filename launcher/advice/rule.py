@@ -92,6 +92,8 @@ class Rule:
     source: str
     change: str = ""
     """Of a no: what would have to change."""
+    of_need: bool = False
+    """Whether to introduce a technique; of one that is in use, its success would look like that."""
 
 
 NEVER_IN_USE: Mapping[str, tuple[Value, ...]] = MappingProxyType({})

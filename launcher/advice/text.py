@@ -93,9 +93,15 @@ def _table(advice: Advice) -> Table:
         title = about.title + (" (in use)" if judgement.in_use else "")
         promising = judgement.verdict in (Verdict.YES, Verdict.FIRST_MEASURE)
         expected = "\n".join(f"{gain.text} ({gain.source})" for gain in about.gains) if promising else ""
-        cells = (title, judgement.verdict.value, "\n".join(_why(judgement)), expected)
+        cells = (title, _verdict(judgement), "\n".join(_why(judgement)), expected)
         table.add_row(*(Text(cell) for cell in cells))
     return table
+
+
+def _verdict(judgement: Judgement) -> str:
+    if not judgement.in_use:
+        return judgement.verdict.value
+    return {Verdict.YES: "keep", Verdict.NO: "take it out"}.get(judgement.verdict, judgement.verdict.value)
 
 
 def _why(judgement: Judgement) -> Iterator[str]:
@@ -122,12 +128,16 @@ def _costs(console: Console, judgement: Judgement) -> None:
 
 def _next(advice: Advice) -> Iterator[str]:
     yield ""
+    for judgement in advice.withdraw:
+        yield f"First take out, or change as said above: {ABOUT[judgement.technique].title}."
     for stage in advice.skipped:
         yield f"{stage.value.capitalize()} comes before that, but cannot be judged yet."
     step = advice.next_step
     if step is None:
         yield (
-            "No: none of these techniques will help."
+            "No: none of the others will help."
+            if advice.withdraw
+            else "No: none of these techniques will help."
             if advice.verdict is Verdict.NO
             else "No technique can be recommended on what is known."
         )

@@ -42,7 +42,7 @@ PD_CONCURRENCY = Threshold("pd_concurrency", 50.0, "rule of thumb: PD pays off a
 SHORT_PROMPT = Threshold("short_prompt", 256.0, "vllm-router skips PD for prompts of up to 256 uncached tokens")
 LONG_PROMPT = Threshold("long_prompt", 2048.0, "Dynamo's default: prompts of fewer uncached tokens stay on decode")
 MOSTLY_CACHED = Threshold(
-    "mostly_cached", 0.7, "Dynamo's default ratio of cached tokens above which prefill stays on decode"
+    "mostly_cached", 0.7, "the ratio in Dynamo's conditional disaggregation; as the cached share, " + OWN
 )
 TRANSFER_EATS_ALL = Threshold("transfer_eats_all", 1.0, "arithmetic: moving the KV takes as long as computing it")
 TRANSFER_COSTS = Threshold("transfer_costs", 0.25, OWN)

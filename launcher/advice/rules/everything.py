@@ -13,6 +13,7 @@ RULES = (
         "memory, TTFT, speed of tokens and throughput are all as they should be: there is nothing to cure",
         "do not accelerate for its own sake",
         "a bottleneck, or stricter objectives (objectives in the profile)",
+        of_need=True,
     ),
     Rule(
         "everything/clients-are-the-bottleneck",
@@ -26,5 +27,6 @@ RULES = (
         "send too little; faster engines would wait longer",
         "queueing: what has no queue does not limit throughput",
         "more requests at the same time: more clients, or more connections of each",
+        of_need=True,
     ),
 )  # fmt: skip

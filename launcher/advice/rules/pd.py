@@ -25,7 +25,7 @@ RULES = (
         "with {concurrency} at the same time prompts and answers seldom meet; PD pays off from about "
         "{pd_concurrency}, below that it costs latency",
         at.PD_CONCURRENCY.source,
-        "more requests at the same time",
+        "more requests at the same time; where PD stays, proxy.pd lets decode serve alone what gains nothing",
     ),
     Rule(
         "pd/short-prompts",
@@ -83,6 +83,7 @@ RULES = (
         "(less than {spread_little} times)",
         _DOCUMENTATION,
         "streams that stall while prompts are computed",
+        of_need=True,
     ),
     Rule(
         "pd/only-memory",
@@ -95,6 +96,7 @@ RULES = (
         "only memory is short, and PD holds the weights twice",
         "arithmetic",
         "stalls in the streams",
+        of_need=True,
     ),
     Rule(
         "pd/middling-prompts",
@@ -103,6 +105,7 @@ RULES = (
         (at_least("prompt_tokens_p95", at.SHORT_PROMPT), below("prompt_tokens_p95", at.LONG_PROMPT)),
         "prompts of up to {prompt_tokens_p95} are neither short nor long ({long_prompt} and more)",
         at.LONG_PROMPT.source,
+        of_need=True,
     ),
     Rule(
         "pd/transfer-costs",
@@ -119,6 +122,7 @@ RULES = (
         (is_("rdma", False), at_least("prompt_tokens_p95", at.LONG_PROMPT)),
         "prompts of {prompt_tokens_p95} without NVLink or RDMA: 2,048 tokens of a 70B model are 0.6 to 1 GB of KV",
         "KV transfer is the risk of PD",
+        of_need=True,
     ),
     Rule(
         "pd/no-kubernetes",
@@ -127,6 +131,7 @@ RULES = (
         (is_("kubernetes", False),),
         "two pools that scale apart want practice in operating such things; begin on one machine",
         "rule of thumb: no Kubernetes and monitoring practice, no PD yet",
+        of_need=True,
     ),
     Rule(
         "pd/for-ttft",
@@ -136,6 +141,7 @@ RULES = (
         "TTFT is what is too long, and PD often lengthens it: the hand-over comes on top (measured +117 % and +72 %, "
         "claimed -40 %)",
         "llm-d's PD guide, an agentic trace",
+        of_need=True,
     ),
     Rule(
         "pd/for-throughput",
@@ -144,6 +150,7 @@ RULES = (
         (is_("throughput_short", True), is_("tokens_slow", False)),
         "throughput is what is short, and PD often brings none (0.74 to 1.67 times per device, predicted)",
         _DOCUMENTATION,
+        of_need=True,
     ),
     Rule(
         "pd/hardly-used",
@@ -161,6 +168,14 @@ RULES = (
         (is_("pd", True), at_least("kv_transfer_time_p95", at.SLOW_TRANSFER)),
         "KV transfers take {kv_transfer_time_p95} (p95), {slow_transfer} or more: look at the network first",
         at.SLOW_TRANSFER.source,
+    ),
+    Rule(
+        "pd/keep",
+        _PD,
+        Verdict.YES,
+        (is_("pd", True), at_least("pd_share", at.MOSTLY_PD)),
+        "it is in use for {pd_share} of requests, and nothing that is known speaks against it",
+        "only a comparison with as many devices aggregated tells what it is worth",
     ),
     Rule(
         "pd/stalls-at-high-concurrency",

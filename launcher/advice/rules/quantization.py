@@ -6,6 +6,8 @@ from launcher.advice.rule import Rule, Technique, Verdict
 
 _ALL = (Technique.FP8, Technique.INT8, Technique.INT4)
 _EIGHT_BITS = (Technique.FP8, Technique.INT8)
+_KEEP = "it is in use ({quantized}), and nothing that is known speaks against it"
+_KNOWN = "the plan, or the answer"
 _ORDER = "measured decision order: FP8 from Ada on, INT8 before it, INT4 where memory or latency is the limit"
 
 RULES = (
@@ -17,6 +19,7 @@ RULES = (
         "the weights are quantized already ({quantized}); nobody quantizes twice",
         "llm-compressor and vLLM refuse it or do harm",
         "a 16-bit checkpoint to start from, for another scheme",
+        of_need=True,
     ),
     Rule(
         "quantization/fp8-on-cpu",
@@ -63,6 +66,7 @@ RULES = (
         "prompts and large batches get no faster",
         "how W4A16 kernels work; " + _ORDER,
         "memory or the speed of tokens being short",
+        of_need=True,
     ),
     Rule(
         "quantization/int4-of-a-large-model-for-exact-work",
@@ -71,6 +75,7 @@ RULES = (
         (at_least("parameters", at.LARGE_MODEL), is_("exact_work", True)),
         "a model of {parameters} ({large_model} and more) loses most at INT4 in mathematics and code, which this is",
         at.LARGE_MODEL.source,
+        of_need=True,
     ),
     Rule(
         "quantization/first-token",
@@ -84,6 +89,9 @@ RULES = (
         "is not published",
         _ORDER,
     ),
+    Rule("quantization/keep-fp8", (Technique.FP8,), Verdict.YES, (is_("quantized", "fp8"),), _KEEP, _KNOWN),
+    Rule("quantization/keep-int8", (Technique.INT8,), Verdict.YES, (is_("quantized", "int8"),), _KEEP, _KNOWN),
+    Rule("quantization/keep-int4", (Technique.INT4,), Verdict.YES, (is_("quantized", "int4"),), _KEEP, _KNOWN),
     Rule(
         "quantization/memory",
         _ALL,

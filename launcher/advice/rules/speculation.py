@@ -18,6 +18,7 @@ RULES = (
         "tokens come fast enough; speculation shortens neither the wait for the first one nor a queue",
         "how speculation works",
         "tokens that come too slowly",
+        of_need=True,
     ),
     Rule(
         "speculation/high-load",
@@ -93,6 +94,7 @@ RULES = (
         "there is no memory for a draft beside the model and its KV cache; n-grams need none",
         "a draft that does not fit is the commonest failure of speculation",
         "memory: quantization first",
+        of_need=True,
     ),
     Rule(
         "speculation/ngram-beside-a-draft",
@@ -119,6 +121,14 @@ RULES = (
         (is_("predictable", False),),
         "the output is not predictable, so fewer drafts will be accepted than in published figures",
         "acceptance depends on the task",
+    ),
+    Rule(
+        "speculation/draft-takes-memory",
+        (Technique.DRAFT,),
+        Verdict.FIRST_MEASURE,
+        (_DRAFTS, is_("memory_short", True)),
+        "memory is short, and {speculation} takes part of it: without, more requests would fit",
+        "a draft's weights and KV cache are memory of the engine",
     ),
     Rule(
         "speculation/draft-in-place-of-ngram",

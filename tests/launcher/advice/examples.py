@@ -49,6 +49,9 @@ EXAMPLES: dict[str, Example] = {
         {"parameters": 13.0, "exact_work": True}, {"parameters": 12.9, "exact_work": True}
     ),
     "quantization/first-token": Example(ONLY_TTFT, ONLY_TTFT | {"tokens_slow": True}),
+    "quantization/keep-fp8": Example({"quantized": "fp8"}, {"quantized": "int8"}),
+    "quantization/keep-int8": Example({"quantized": "int8"}, {"quantized": "fp8"}),
+    "quantization/keep-int4": Example({"quantized": "int4"}, {"quantized": "none"}),
     "quantization/memory": Example(
         {"memory_short": True, "quantized": "none"}, {"memory_short": True, "quantized": "int8"}
     ),
@@ -74,6 +77,9 @@ EXAMPLES: dict[str, Example] = {
     "speculation/ngram-beside-a-draft": Example({"speculation": "mtp"}, {"speculation": "ngram"}),
     "speculation/some-load": Example({"batch": 8.0}, {"batch": 7.9}),
     "speculation/draft-of-unpredictable-output": Example({"predictable": False}, {"predictable": True}),
+    "speculation/draft-takes-memory": Example(
+        {"speculation": "draft_model", "memory_short": True}, {"speculation": "none", "memory_short": True}
+    ),
     "speculation/draft-in-place-of-ngram": Example(
         {"speculation": "ngram", "tokens_slow": True}, {"speculation": "none", "tokens_slow": True}
     ),
@@ -121,6 +127,7 @@ EXAMPLES: dict[str, Example] = {
     "pd/slow-transfers": Example(
         {"pd": True, "kv_transfer_time_p95": 0.05}, {"pd": True, "kv_transfer_time_p95": 0.049}
     ),
+    "pd/keep": Example({"pd": True, "pd_share": 0.5}, {"pd": True, "pd_share": 0.49}),
     "pd/stalls-at-high-concurrency": Example(STALLS, STALLS | {"concurrency": 49.9}),
     "replicas/throughput-suffices": Example(
         {"throughput_short": False, "ttft_slow": False}, {"throughput_short": True, "ttft_slow": False}
