@@ -44,16 +44,19 @@ def test_advice_is_consistent(situation):
     assert advice == advise(situation)
     by_technique = {each.technique: each for each in advice.judgements}
     for judgement in advice.judgements:
-        about = [rule for rule in RULES if judgement.technique in rule.techniques]
+        about = [
+            rule for rule in RULES if judgement.technique in rule.techniques and not (judgement.in_use and rule.of_need)
+        ]
         said = {rule.verdict for rule in about if holds(rule.when, advice.situation)}
         if Verdict.NO in said:
             assert judgement.verdict is Verdict.NO
             assert judgement.change
         if judgement.verdict is Verdict.YES:
             assert said == {Verdict.YES}
-            assert not judgement.undecided
+            assert judgement.in_use or not judgement.undecided
         if judgement.verdict is Verdict.CANNOT_SAY:
             assert judgement.undecided
+        assert (judgement in advice.withdraw) == (judgement.in_use and judgement.verdict is Verdict.NO)
     step = advice.next_step
     if step is not None:
         assert step.verdict in (Verdict.YES, Verdict.FIRST_MEASURE)
@@ -61,13 +64,13 @@ def test_advice_is_consistent(situation):
         assert advice.verdict is step.verdict
         assert (advice.start is None) == (ABOUT[step.technique].stage is Stage.MORE)
     for technique, facts in {
-        Technique.PD: {"devices": 1.0, "pd": False},
+        Technique.PD: {"devices": 1.0},
         Technique.FP8: {"device": "cpu"},
         Technique.DRAFT: {"min_p_or_logit_bias": True},
         Technique.NGRAM: {"min_p_or_logit_bias": True},
     }.items():
         for name, value in facts.items():
-            if name != "pd" and situation.value(name) == value:
+            if situation.value(name) == value:
                 assert by_technique[technique].verdict is Verdict.NO
 
 

@@ -153,6 +153,31 @@ def test_clients_that_send_too_little_are_not_cured_by_faster_engines():
     assert "clients or the network send too little" in judged(facts, Technique.REPLICAS).reasons[0].text
 
 
+def test_what_is_in_use_and_works_is_kept_though_nothing_is_short_any_more():
+    facts = NOTHING | {
+        "quantized": "int8", "speculation": "eagle3", "acceptance": 0.8, "batch": 4.0, "pd": True, "pd_share": 0.9,
+    }  # fmt: skip
+    for technique in (Technique.INT8, Technique.DRAFT, Technique.PD):
+        judgement = judged(facts, technique)
+        assert (judgement.in_use, judgement.verdict) == (True, Verdict.YES)
+    assert advice(facts).withdraw == ()
+
+
+@pytest.mark.parametrize(
+    ("facts", "technique", "reason"),
+    [
+        ({"speculation": "ngram", "acceptance": 0.3}, Technique.NGRAM, "only 30 % of the drafts of ngram are accepted"),
+        ({"speculation": "eagle3", "acceptance": 0.9, "batch": 64.0}, Technique.DRAFT, "64 requests at a time"),
+        ({"pd": True, "pd_share": 1.0, "concurrency": 3.0}, Technique.PD, "3 requests at the same time"),
+        ({"quantized": "fp8", "device": "cpu"}, Technique.FP8, "3 to 10 times slower"),
+    ],
+)
+def test_what_is_in_use_and_does_harm_is_to_be_taken_out(facts, technique, reason):
+    [withdrawn] = advice(facts).withdraw
+    assert withdrawn.technique is technique
+    assert reason in withdrawn.reasons[0].text
+
+
 @pytest.mark.parametrize(
     ("facts", "profile"),
     [
