@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from launcher.commands import advise, reading, running, starting
+from launcher.commands import advise, profiles, reading, running, starting
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
 
 app = typer.Typer(
@@ -16,6 +16,9 @@ app = typer.Typer(
     "130 interrupted before it was ready.",
 )
 app.command("list")(reading.list_profiles)
+app.command("show")(profiles.show)
+app.command("schema")(profiles.print_schema)
+app.command("check")(profiles.check)
 app.command("plan")(reading.plan_profile)
 app.command("up")(starting.up_profile)
 app.command("demo")(starting.demo)
