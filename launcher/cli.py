@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from launcher.commands import profiles, reading, running, starting
+from launcher.commands import advise, profiles, reading, running, starting
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command("logs")(running.show_logs)
 app.command("drain")(running.drain_instances)
 app.command("resume")(running.resume_instances)
 app.command("down")(running.down)
+app.command("advise")(advise.advise_technique)
 
 
 def main() -> None:
