@@ -107,4 +107,8 @@ def _starts() -> Iterator[tuple[str, ...]]:
 
 def _facts() -> Iterator[tuple[str, ...]]:
     for kind in FACTS.values():
-        yield f"`{kind.name}`", kind.what, "computed" if kind.computed else kind.allowed
+        yield (
+            f"`{kind.name}`",
+            kind.what,
+            f"from {', '.join(kind.computed_from)}" if kind.computed_from else kind.allowed,
+        )
