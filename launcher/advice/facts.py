@@ -195,6 +195,8 @@ _KINDS = (
     _seconds("kv_transfer_time_p50", "median time of a KV transfer"),
     _seconds("kv_transfer_time_p95", "time of a KV transfer that 95 % do not exceed"),
     FactKind("ttft_over", "TTFT p95 over its objective", Unit.NONE, computed_from=("ttft_p95", "ttft_objective")),
+    FactKind("queue_share", "wait for an engine to begin over TTFT, both p95", Unit.SHARE,
+             computed_from=("queue_time_p95", "ttft_p95")),
     FactKind("tpot_over", "time per output token p95 over its objective", Unit.NONE,
              computed_from=("tpot_p95", "tpot_objective")),
     FactKind("transfer_share", "time to move the median prompt's KV over the time to compute it", Unit.SHARE,

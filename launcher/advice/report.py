@@ -64,6 +64,7 @@ def _next(judgement: Judgement) -> Document:
         "stage": ABOUT[judgement.technique].stage.value,
         "technique": judgement.technique.value,
         "verdict": judgement.verdict.value,
+        "in_a_profile": ABOUT[judgement.technique].keys,
     }
 
 

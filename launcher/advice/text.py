@@ -145,8 +145,9 @@ def _next(advice: Advice) -> Iterator[str]:
     order = "" if about.stage is Stage.MORE else " (the order is quantization, speculation, PD: one at a time)"
     measure = "" if step.verdict is Verdict.YES else ", but measure first"
     yield f"Next: {about.title}{measure}{order}."
+    yield f"In a profile of your own: {about.keys}."
     if advice.start is not None:
-        yield f"Start from {advice.start.profile}: {advice.start.because}."
+        yield f"Start from the shipped profile {advice.start.profile}: {advice.start.because}."
         yield from (f"  {command}" for command in commands(advice.start))
 
 

@@ -41,7 +41,12 @@ def test_the_document_has_keys_that_stay():
         "not_known", "facts", "notes",
     ]  # fmt: skip
     assert document["verdict"] == "yes"
-    assert document["next"] == {"stage": "speculation", "technique": "draft", "verdict": "yes"}
+    assert document["next"] == {
+        "stage": "speculation",
+        "technique": "draft",
+        "verdict": "yes",
+        "in_a_profile": "`speculation: {method: eagle3, draft: ORG/NAME, num_speculative_tokens: 3}`",
+    }
     assert document["start_from"]["commands"] == [
         "launcher check interactive",
         "launcher up interactive",
