@@ -37,7 +37,7 @@ def show(advice: Advice, seen: Seen, console: Console) -> None:
     # Without a terminal there is no width to fit, but cells have several lines.
     console.print(_table(advice), width=None if console.is_terminal else _WIDTH)
     for judgement in advice.judgements:
-        if judgement.verdict in (Verdict.YES, Verdict.FIRST_MEASURE):
+        if _promising(judgement):
             _costs(console, judgement)
     for line in _next(advice):
         _line(console, line)
@@ -93,11 +93,14 @@ def _table(advice: Advice) -> Table:
     for judgement in advice.judgements:
         about = ABOUT[judgement.technique]
         title = about.title + (" (in use)" if judgement.in_use else "")
-        promising = judgement.verdict in (Verdict.YES, Verdict.FIRST_MEASURE)
-        expected = "\n".join(f"{gain.text} ({gain.source})" for gain in about.gains) if promising else ""
+        expected = "\n".join(f"{gain.text} ({gain.source})" for gain in about.gains) if _promising(judgement) else ""
         cells = (title, _verdict(judgement), "\n".join(_why(judgement, advice.situation)), expected)
         table.add_row(*(Text(cell) for cell in cells))
     return table
+
+
+def _promising(judgement: Judgement) -> bool:
+    return not judgement.in_use and judgement.verdict in (Verdict.YES, Verdict.FIRST_MEASURE)
 
 
 def _verdict(judgement: Judgement) -> str:
