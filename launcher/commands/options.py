@@ -1,0 +1,57 @@
+"""Options and arguments that several commands take."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import platformdirs
+import typer
+
+from launcher.errors import RunDirectoryError
+
+
+class Output(StrEnum):
+    """How a reading command prints."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def _default_run_directory() -> Path:
+    try:
+        return Path(platformdirs.user_state_dir("duet")) / "run"
+    except RuntimeError as exc:  # neither HOME nor an entry in the user database
+        raise RunDirectoryError(f"{exc} Name the run directory with --run-dir") from exc
+
+
+ProfileArgument = Annotated[str, typer.Argument(metavar="PROFILE", help="A shipped name (see `list`) or a path.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY.PATH=VALUE", help="Override one value of the profile.")
+]
+ModelOption = Annotated[Path | None, typer.Option("--model", help="Serve this Hugging Face folder instead.")]
+OutputOption = Annotated[Output, typer.Option("--output", help="Text for people or JSON for programs.")]
+RunDirectoryOption = Annotated[
+    Path,
+    typer.Option(
+        "--run-dir",
+        envvar="DUET_RUN_DIR",
+        default_factory=_default_run_directory,
+        show_default="in the user's state folder",
+        help="Where a deployment keeps state and logs.",
+    ),
+]
+InstancesArgument = Annotated[list[str], typer.Argument(metavar="INSTANCE...", help="E.g. decode-0.")]
+
+
+def with_model(overrides: list[str] | None, model: Path | None) -> list[str]:
+    """What ``--set`` and ``--model`` together override."""
+    if model is None:
+        return overrides or []
+    path = f"model.path={json.dumps(str(model.absolute()))}"
+    return [*(overrides or []), "model.bundled=null", "model.id=null", "model.revision=null", path]
+
+
+def name_of(profile: str) -> str:
+    """What a deployment of this shipped name or path is called."""
+    return Path(profile).stem

@@ -1,0 +1,41 @@
+"""Verbs that look at profiles and start nothing."""
+
+import os
+
+import typer
+
+from launcher import loader, machine, planner, preflight, show
+from launcher.commands.options import (
+    ModelOption,
+    Output,
+    OutputOption,
+    ProfileArgument,
+    RunDirectoryOption,
+    SetOption,
+    name_of,
+    with_model,
+)
+from launcher.weights import with_weights
+
+
+def list_profiles(output: OutputOption = Output.TEXT) -> None:
+    """The shipped profiles."""
+    show.profiles({name: loader.load(name) for name in loader.shipped_profiles()}, as_json=output is Output.JSON)
+
+
+def plan_profile(
+    profile: ProfileArgument,
+    run_dir: RunDirectoryOption,
+    overrides: SetOption = None,
+    model: ModelOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Print exactly what `up` would run; starts nothing."""
+    loaded = loader.load(profile, with_model(overrides, model))
+    inventory, name, directory = machine.look(os.environ), name_of(profile), run_dir.absolute()
+    drafted = planner.plan(loaded, inventory, name=name, run_directory=directory)
+    inventory = with_weights(inventory, drafted, os.environ)
+    settled = planner.plan(loaded, inventory, name=name, run_directory=directory)
+    show.plan(settled, as_json=output is Output.JSON)
+    for remark in preflight.remarks(loaded, settled):
+        typer.echo(f"warning: {remark}", err=True)
