@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from launcher.commands import reading, running, starting
+from launcher.commands import reading, running, size, starting
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app = typer.Typer(
 )
 app.command("list")(reading.list_profiles)
 app.command("plan")(reading.plan_profile)
+app.command("size")(size.size)
 app.command("up")(starting.up_profile)
 app.command("demo")(starting.demo)
 app.command("status")(running.show_status)

@@ -1,0 +1,139 @@
+"""Decision: the sizes of all engines of a plan, and what they need of each device together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from launcher.inventory import Checkpoint, Inventory
+from launcher.plan import EngineInstance, Plan
+from launcher.profile import Device
+from launcher.sizing.instance import size
+from launcher.sizing.models import ModelFacts
+from launcher.sizing.settings import EngineSettings, checkpoints_of, settings_of
+from launcher.sizing.size import InstanceSize, Verdict
+
+SHOWN = 0.985
+"""Of what a driver calls a GPU's memory, so much is shown to an engine: 23.6 of 24.0, 79.2 of 80 GiB were seen."""
+_UNKNOWN_CARD = ("", 80 * 2**30)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSize:
+    """One device, or the machine's memory, and what its engines need of it together."""
+
+    name: str
+    total: int
+    free: int
+    """Bytes that nobody has now."""
+    needed: int
+    instances: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether all of them fit at once."""
+        return Verdict.DOES_NOT_FIT if self.needed > self.free else Verdict.FITS
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentSize:
+    """All engines of a plan."""
+
+    profile: str
+    margin: float
+    sources: Mapping[str, str]
+    """Model -> where it is known from."""
+    instances: tuple[InstanceSize, ...]
+    devices: tuple[DeviceSize, ...]
+    """Empty where the machine does not have them."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all instances and devices."""
+        verdicts = [*(each.verdict for each in self.instances), *(each.verdict for each in self.devices)]
+        order = (Verdict.DOES_NOT_FIT, Verdict.UNKNOWN, Verdict.TIGHT)
+        return next((each for each in order if each in verdicts), Verdict.FITS)
+
+
+def engine_settings(plan: Plan, inventory: Inventory, card: int | None = None) -> Mapping[str, EngineSettings]:
+    """Of each engine, by its name; ``card``: bytes of every device, in place of the machine's."""
+    return {
+        engine.name: settings_of(engine.argv, engine.env, plan.device, _card(engine, inventory, card))
+        for engine in plan.engines
+    }
+
+
+def wanted(plan: Plan, inventory: Inventory) -> set[Checkpoint]:
+    """The models that have to be looked up for a plan."""
+    return {each for settings in engine_settings(plan, inventory).values() for each in checkpoints_of(settings)}
+
+
+def deployment_size(
+    plan: Plan,
+    inventory: Inventory,
+    models: Mapping[Checkpoint, ModelFacts],
+    *,
+    margin: float = 0.2,
+    card: int | None = None,
+) -> DeploymentSize:
+    """Of the plan on this machine, or on one whose devices all have ``card`` bytes."""
+    instances = tuple(
+        size(
+            engine.name,
+            engine.role.value,
+            settings,
+            models,
+            devices=devices_of(engine),
+            card=_shown(plan, engine, inventory, card),
+            margin=margin,
+        )
+        for engine, settings in zip(plan.engines, engine_settings(plan, inventory, card).values(), strict=True)
+    )
+    return DeploymentSize(
+        profile=plan.profile,
+        margin=margin,
+        sources={checkpoint.name: facts.source for checkpoint, facts in models.items()},
+        instances=instances,
+        devices=() if card is not None else tuple(_devices(plan, inventory, instances)),
+    )
+
+
+def devices_of(engine: EngineInstance) -> tuple[str, ...]:
+    """The names of an engine's GPUs; empty on a CPU."""
+    return tuple(f"GPU {index}" for index in engine.gpus)
+
+
+def _card(engine: EngineInstance, inventory: Inventory, card: int | None) -> tuple[str, int]:
+    """Name and memory by which the engine chooses its defaults."""
+    if card is not None:
+        return "", card
+    found = [gpu for gpu in inventory.gpus if gpu.index in engine.gpus]
+    return (found[0].name, min(gpu.memory_total for gpu in found)) if found else _UNKNOWN_CARD
+
+
+def _shown(plan: Plan, engine: EngineInstance, inventory: Inventory, card: int | None) -> int | None:
+    if plan.device is Device.CPU:
+        return inventory.memory_available if card is None else card
+    totals = [card] if card is not None else [gpu.memory_total for gpu in inventory.gpus if gpu.index in engine.gpus]
+    return int(min(totals) * SHOWN) if totals else None
+
+
+def claimed(instance: InstanceSize) -> int:
+    """Bytes that an engine takes of each of its devices: all that it may, unless its KV cache has a size of its own."""
+    if instance.kv is not None and instance.kv.error == 0:
+        return instance.total
+    return max(instance.fixed, instance.budget or 0)
+
+
+def _devices(plan: Plan, inventory: Inventory, instances: Sequence[InstanceSize]) -> list[DeviceSize]:
+    if plan.device is Device.CPU:
+        needed = sum(claimed(each) for each in instances if not each.unknown)
+        names = tuple(each.name for each in instances)
+        return [DeviceSize("memory", inventory.memory_total, inventory.memory_available, needed, names)]
+    found = []
+    for gpu in inventory.gpus:
+        name = f"GPU {gpu.index}"
+        here = [each for each in instances if name in each.devices]
+        if here:
+            needed = sum(claimed(each) for each in here)
+            free = int(gpu.memory_free * SHOWN)
+            found.append(DeviceSize(name, gpu.memory_total, free, needed, tuple(each.name for each in here)))
+    return found
