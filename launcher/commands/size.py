@@ -19,12 +19,14 @@ from launcher.commands.options import (
     name_of,
     with_model,
 )
+from launcher.errors import RunDirectoryError
 from launcher.inventory import Checkpoint, Inventory
 from launcher.plan import Plan
 from launcher.profile import Device
-from launcher.sizing import table
+from launcher.sizing import history, table
 from launcher.sizing.changes import changes, options, transfer
 from launcher.sizing.deployment import deployment_size, engine_settings, wanted
+from launcher.sizing.measured import Measured
 from launcher.sizing.models import ModelFacts, look_up
 from launcher.sizing.report import OptionsReport, Report, to_json
 from launcher.sizing.settings import EngineSettings, settings_of
@@ -79,14 +81,18 @@ def size(
     margin: Margin = "20%",
     bandwidth: Bandwidth = None,
     prompt_tokens: PromptTokens = _PROMPT,
+    running: Annotated[bool, typer.Option("--running", help="What came at the last starts in --run-dir.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Memory of each engine and device, and what fits; starts nothing."""
+    if running:
+        _show_history(run_dir.absolute(), output)
+        return
     kept, devices = _share(margin), None if on is None else _devices(on)
     speed = None if bandwidth is None else _bytes(bandwidth)
     if profile is None:
         if model is None or devices is None:
-            raise typer.BadParameter("name a PROFILE, or --model with --on")
+            raise typer.BadParameter("name a PROFILE, --model with --on, or --running")
         _show(_of_folder(model, devices, kept), output)
         return
     loaded = loader.load(profile, with_model(overrides, model))
@@ -96,18 +102,20 @@ def size(
     if devices is not None:
         _show(_on_devices(plan, inventory, models, devices, kept), output)
         return
-    _show(_report(plan, inventory, models, kept, prompt_tokens, speed), output)
+    before = history.by_key(history.read(run_dir.absolute()))
+    _show(_report(plan, inventory, models, before, kept, prompt_tokens, speed), output)
 
 
 def _report(
     plan: Plan,
     inventory: Inventory,
     models: Mapping[Checkpoint, ModelFacts],
+    before: Mapping[str, Measured],
     margin: float,
     prompt_tokens: int,
     bandwidth: int | None,
 ) -> Report:
-    deployment = deployment_size(plan, inventory, models, margin=margin)
+    deployment = deployment_size(plan, inventory, models, margin=margin, before=before)
     settings = engine_settings(plan, inventory)
     by_role = {each.role: each for each in reversed(deployment.instances)}
     is_unknown = plan.device is Device.CUDA and not deployment.devices
@@ -148,6 +156,16 @@ def _of_folder(model: Path, on: tuple[int, int], margin: float) -> OptionsReport
     found = tuple(options("engine", settings, models, number, card, margin))
     reasons = () if found else (f"{model} does not describe a model whose memory can be counted",)
     return OptionsReport(str(model), number, card, {"": found}, reasons)
+
+
+def _show_history(directory: Path, output: Output) -> None:
+    found = list(history.latest(history.read(directory)).values())
+    if output is Output.JSON:
+        typer.echo(history.to_json(found))
+    elif not found:
+        raise RunDirectoryError(f"no start is recorded in {directory}: start something there, or name --run-dir")
+    else:
+        table.records(found)
 
 
 def _show(told: Report | OptionsReport, output: Output) -> None:

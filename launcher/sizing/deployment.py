@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from launcher.inventory import Checkpoint, Inventory
 from launcher.plan import EngineInstance, Plan
 from launcher.profile import Device
 from launcher.sizing.instance import size
+from launcher.sizing.measured import Measured
 from launcher.sizing.models import ModelFacts
 from launcher.sizing.settings import EngineSettings, checkpoints_of, settings_of
 from launcher.sizing.size import InstanceSize, Verdict
@@ -61,6 +63,17 @@ def engine_settings(plan: Plan, inventory: Inventory, card: int | None = None) -
     }
 
 
+def keys(plan: Plan, inventory: Inventory) -> Mapping[str, str]:
+    """Engine -> what engines have in common that need the same memory."""
+    settings = engine_settings(plan, inventory)
+    return {engine.name: key_of(settings[engine.name], _card(engine, inventory, None)) for engine in plan.engines}
+
+
+def key_of(settings: EngineSettings, card: tuple[str, int]) -> str:
+    """The same for engines that need the same memory: all that decides it, and the device's name and memory."""
+    return blake2b(repr((settings, card)).encode(), digest_size=16).hexdigest()
+
+
 def wanted(plan: Plan, inventory: Inventory) -> set[Checkpoint]:
     """The models that have to be looked up for a plan."""
     return {each for settings in engine_settings(plan, inventory).values() for each in checkpoints_of(settings)}
@@ -73,8 +86,13 @@ def deployment_size(
     *,
     margin: float = 0.2,
     card: int | None = None,
+    before: Mapping[str, Measured] | None = None,
 ) -> DeploymentSize:
-    """Of the plan on this machine, or on one whose devices all have ``card`` bytes."""
+    """Of the plan on this machine, or on one whose devices all have ``card`` bytes.
+
+    ``before`` is what earlier starts told, by :func:`key_of`.
+    """
+    told = before or {}
     instances = tuple(
         size(
             engine.name,
@@ -84,6 +102,7 @@ def deployment_size(
             devices=devices_of(engine),
             card=_shown(plan, engine, inventory, card),
             margin=margin,
+            before=told.get(key_of(settings, _card(engine, inventory, card))),
         )
         for engine, settings in zip(plan.engines, engine_settings(plan, inventory, card).values(), strict=True)
     )

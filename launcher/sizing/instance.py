@@ -9,6 +9,7 @@ from launcher.sizing import estimates
 from launcher.sizing.architecture import Architecture, UnknownArchitectureError, architecture_of
 from launcher.sizing.draft import MODELS, Draft, draft_of
 from launcher.sizing.kv_cache import InFlight, Layout, element_size, layer_caches, layout
+from launcher.sizing.measured import Measured
 from launcher.sizing.models import ModelFacts
 from launcher.sizing.scheme import Scheme, UnknownSchemeError, online, scheme_of
 from launcher.sizing.settings import EngineSettings
@@ -17,6 +18,8 @@ from launcher.sizing.weights import counted, matrices, measured, parameters
 
 _COUNTED_ERROR = 0.02
 """Of counted weights: what a checkpoint has beside its linear layers, and how kernels pad them."""
+_MEASURED_ERROR = 0.01
+"""Between two starts alike."""
 _SIXTEEN_BITS = "16 bit"
 
 
@@ -56,8 +59,12 @@ def size(
     devices: tuple[str, ...] = (),
     card: int | None = None,
     margin: float = 0.2,
+    before: Measured | None = None,
 ) -> InstanceSize:
-    """Of the engine ``name``, each of whose devices shows it ``card`` bytes (``None``: not known)."""
+    """Of the engine ``name``, each of whose devices shows it ``card`` bytes (``None``: not known).
+
+    ``before`` is what an earlier start of an engine alike told: it takes the place of estimates.
+    """
     empty = InstanceSize(
         name, role, devices, _sharding(settings), settings.model.name, "", None, (), card, None, None, margin,
         Verdict.UNKNOWN,
@@ -80,6 +87,7 @@ def size(
     if weights is None:
         unknown.append(f"{settings.model.name}: its weights are neither there nor described")
     parts = [part for part in (weights, *_others(settings, model, draft)) if part is not None]
+    parts = _calibrated(parts, before) if before is not None else parts
     budget = None if card is None else _budget(settings, card)
     found = replace(
         empty,
@@ -186,6 +194,19 @@ def _others(settings: EngineSettings, model: Understood, draft: Draft | None) ->
         if amount and not (settings.device is Device.CPU and name == "activations"):
             parts.append(Part(name, amount, int(amount * error), "estimated"))
     return parts
+
+
+def _calibrated(parts: list[Part], before: Measured) -> list[Part]:
+    """With what an engine alike has measured; what it set apart for graphs is in its activations."""
+    if before.consumed is None or before.activations is None:
+        return parts
+    weights = before.weights or sum(part.bytes for part in parts if part.name in {"weights", "draft"})
+    found = (
+        ("weights", weights),
+        ("libraries", max(0, before.consumed - weights)),
+        ("activations", before.activations),
+    )
+    return [Part(name, amount, int(amount * _MEASURED_ERROR), "measured before") for name, amount in found]
 
 
 def _budget(settings: EngineSettings, card: int) -> int:

@@ -1,6 +1,6 @@
 """How sizes are printed for people."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import typer
 from rich.console import Console
@@ -9,6 +9,7 @@ from rich.text import Text
 
 from launcher.sizing.changes import Change, Option, Transfer
 from launcher.sizing.deployment import DeploymentSize, DeviceSize
+from launcher.sizing.history import Record
 from launcher.sizing.report import OptionsReport, Report
 from launcher.sizing.size import InstanceSize, Part, Verdict
 
@@ -61,6 +62,25 @@ def options(told: OptionsReport) -> None:
         if not fitting:
             typer.echo("nothing fits at this length of requests; shorter ones would:")
         _print(_options(fitting or shorter))
+
+
+def records(found: Iterable[Record]) -> None:
+    """What came at the last start of each engine, beside what was planned."""
+    table = _table("ENGINE", "FIGURE", "PLANNED", "CAME", "OFF BY")
+    for each in found:
+        planned, real = each.planned, each.real
+        figures: tuple[tuple[str, float | None, float | None, Callable[[float], str]], ...] = (
+            ("weights", planned.weights, real.weights, _gib),
+            ("KV cache", planned.kv_memory, real.kv_memory, _gib),
+            ("KV tokens", planned.tokens, real.tokens, "{:,.0f}".format),
+            ("requests at once", planned.concurrency, real.concurrency, "{:.2f}".format),
+        )
+        for figure, before, after, shown in figures:
+            if after is not None:
+                off = "" if before is None or not after else f"{(before - after) / after:+.1%}"
+                cells = (each.instance, figure, "unknown" if before is None else shown(before), shown(after), off)
+                table.add_row(*(Text(text) for text in cells))
+    _print(table)
 
 
 def _alike(instances: Iterable[InstanceSize]) -> Mapping[str, InstanceSize]:
@@ -182,7 +202,7 @@ def _amount(size: int, error: int) -> str:
     return _gib(size) if error == 0 else f"{_gib(size)} ± {error / _GIB:.2f}"
 
 
-def _gib(size: int) -> str:
+def _gib(size: float) -> str:
     return f"{size / _GIB:.2f} GiB"
 
 
