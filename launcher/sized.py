@@ -75,10 +75,10 @@ def planned_sizes(
     plan: Plan, inventory: Inventory, directory: Path, environ: Mapping[str, str]
 ) -> Mapping[str, tuple[InstanceSize, str]]:
     """Engine -> its size, and the key of engines that need the same memory."""
-    models = look_up(wanted(plan, inventory), environ)
+    models = look_up(wanted(plan), environ)
     before = history.by_key(history.read(directory))
     found = deployment_size(plan, inventory, models, before=before)
-    named = keys(plan, inventory)
+    named = keys(plan)
     return {each.name: (each, named[each.name]) for each in found.instances}
 
 

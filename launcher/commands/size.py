@@ -98,7 +98,7 @@ def size(
     loaded = loader.load(profile, with_model(overrides, model))
     inventory, name = machine.look(os.environ), name_of(profile)
     plan = planner.plan(loaded, inventory, name=name, run_directory=run_dir.absolute())
-    models = look_up(wanted(plan, inventory), os.environ)
+    models = look_up(wanted(plan), os.environ)
     if devices is not None:
         _show(_on_devices(plan, inventory, models, devices, kept), output)
         return
@@ -116,7 +116,7 @@ def _report(
     bandwidth: int | None,
 ) -> Report:
     deployment = deployment_size(plan, inventory, models, margin=margin, before=before)
-    settings = engine_settings(plan, inventory)
+    settings = engine_settings(plan)
     by_role = {each.role: each for each in reversed(deployment.instances)}
     is_unknown = plan.device is Device.CUDA and not deployment.devices
     cards = [gib * 2**30 for gib in _CARDS] if is_unknown else []
@@ -137,7 +137,7 @@ def _on_devices(
     margin: float,
 ) -> OptionsReport:
     number, card = on
-    settings = engine_settings(plan, inventory, card)
+    settings = engine_settings(plan, card)
     found = {
         each.role.value: tuple(options(each.name, settings[each.name], models, number, card, margin))
         for each in reversed(plan.engines)

@@ -15,7 +15,8 @@ from launcher.sizing.size import InstanceSize, Verdict
 
 SHOWN = 0.985
 """Of what a driver calls a GPU's memory, so much is shown to an engine: 23.6 of 24.0, 79.2 of 80 GiB were seen."""
-_UNKNOWN_CARD = ("", 80 * 2**30)
+_USUAL_CARD = 80 * 2**30
+"""Bytes, by which defaults are chosen where nobody says what devices there will be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +56,17 @@ class DeploymentSize:
         return next((each for each in order if each in verdicts), Verdict.FITS)
 
 
-def engine_settings(plan: Plan, inventory: Inventory, card: int | None = None) -> Mapping[str, EngineSettings]:
+def engine_settings(plan: Plan, card: int | None = None) -> Mapping[str, EngineSettings]:
     """Of each engine, by its name; ``card``: bytes of every device, in place of the machine's."""
     return {
-        engine.name: settings_of(engine.argv, engine.env, plan.device, _card(engine, inventory, card))
-        for engine in plan.engines
+        engine.name: settings_of(engine.argv, engine.env, plan.device, _card(engine, card)) for engine in plan.engines
     }
 
 
-def keys(plan: Plan, inventory: Inventory) -> Mapping[str, str]:
+def keys(plan: Plan) -> Mapping[str, str]:
     """Engine -> what engines have in common that need the same memory."""
-    settings = engine_settings(plan, inventory)
-    return {engine.name: key_of(settings[engine.name], _card(engine, inventory, None)) for engine in plan.engines}
+    settings = engine_settings(plan)
+    return {engine.name: key_of(settings[engine.name], _card(engine, None)) for engine in plan.engines}
 
 
 def key_of(settings: EngineSettings, card: tuple[str, int]) -> str:
@@ -74,9 +74,9 @@ def key_of(settings: EngineSettings, card: tuple[str, int]) -> str:
     return blake2b(repr((settings, card)).encode(), digest_size=16).hexdigest()
 
 
-def wanted(plan: Plan, inventory: Inventory) -> set[Checkpoint]:
+def wanted(plan: Plan) -> set[Checkpoint]:
     """The models that have to be looked up for a plan."""
-    return {each for settings in engine_settings(plan, inventory).values() for each in checkpoints_of(settings)}
+    return {each for settings in engine_settings(plan).values() for each in checkpoints_of(settings)}
 
 
 def deployment_size(
@@ -99,12 +99,12 @@ def deployment_size(
             engine.role.value,
             settings,
             models,
-            devices=devices_of(engine),
+            devices=devices_of(engine, inventory),
             card=_shown(plan, engine, inventory, card),
             margin=margin,
-            before=told.get(key_of(settings, _card(engine, inventory, card))),
+            before=told.get(key_of(settings, _card(engine, card))),
         )
-        for engine, settings in zip(plan.engines, engine_settings(plan, inventory, card).values(), strict=True)
+        for engine, settings in zip(plan.engines, engine_settings(plan, card).values(), strict=True)
     )
     return DeploymentSize(
         profile=plan.profile,
@@ -115,36 +115,35 @@ def deployment_size(
     )
 
 
-def devices_of(engine: EngineInstance) -> tuple[str, ...]:
-    """The names of an engine's GPUs; empty on a CPU."""
-    return tuple(f"GPU {index}" for index in engine.gpus)
+def devices_of(engine: EngineInstance, inventory: Inventory) -> tuple[str, ...]:
+    """The names of an engine's GPUs, by their index where the machine has them; empty on a CPU."""
+    indices = {gpu.uuid: str(gpu.index) for gpu in inventory.gpus}
+    return tuple(f"GPU {indices.get(device, device)}" for device in engine.devices)
 
 
-def _card(engine: EngineInstance, inventory: Inventory, card: int | None) -> tuple[str, int]:
+def _card(engine: EngineInstance, card: int | None) -> tuple[str, int]:
     """Name and memory by which the engine chooses its defaults."""
-    if card is not None:
-        return "", card
-    found = [gpu for gpu in inventory.gpus if gpu.index in engine.gpus]
-    return (found[0].name, min(gpu.memory_total for gpu in found)) if found else _UNKNOWN_CARD
+    return engine.device_type or "", card or engine.device_memory or _USUAL_CARD
 
 
 def _shown(plan: Plan, engine: EngineInstance, inventory: Inventory, card: int | None) -> int | None:
     if plan.device is Device.CPU:
         return inventory.memory_available if card is None else card
-    totals = [card] if card is not None else [gpu.memory_total for gpu in inventory.gpus if gpu.index in engine.gpus]
-    return int(min(totals) * SHOWN) if totals else None
+    total = card or engine.device_memory
+    return None if total is None else int(total * SHOWN)
 
 
 def claimed(instance: InstanceSize) -> int:
     """Bytes that an engine takes of each of its devices: all that it may, unless its KV cache has a size of its own."""
-    if instance.kv is not None and instance.kv.error == 0:
+    is_explicit = any(part.name == "KV cache" for part in instance.parts)  # of a model that is not known
+    if is_explicit or (instance.kv is not None and instance.kv.error == 0):
         return instance.total
     return max(instance.fixed, instance.budget or 0)
 
 
 def _devices(plan: Plan, inventory: Inventory, instances: Sequence[InstanceSize]) -> list[DeviceSize]:
     if plan.device is Device.CPU:
-        needed = sum(claimed(each) for each in instances if not each.unknown)
+        needed = sum(claimed(each) for each in instances)
         names = tuple(each.name for each in instances)
         return [DeviceSize("memory", inventory.memory_total, inventory.memory_available, needed, names)]
     found = []
@@ -152,7 +151,7 @@ def _devices(plan: Plan, inventory: Inventory, instances: Sequence[InstanceSize]
         name = f"GPU {gpu.index}"
         here = [each for each in instances if name in each.devices]
         if here:
-            needed = sum(claimed(each) for each in here)
             free = int(gpu.memory_free * SHOWN)
+            needed = sum(claimed(each) for each in here)
             found.append(DeviceSize(name, gpu.memory_total, free, needed, tuple(each.name for each in here)))
     return found

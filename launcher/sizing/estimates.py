@@ -22,7 +22,7 @@ RUNTIME_ERROR = 0.6
 def runtime(settings: EngineSettings) -> int:
     """Libraries: CUDA modules, workspaces, communication; on a CPU all that both processes need beside the model."""
     if settings.device is Device.CPU:
-        return int(1.9 * GIB)
+        return 2 * GIB
     return int((0.5 if settings.sharding.tensor * settings.sharding.pipeline == 1 else 1.2) * GIB)
 
 

@@ -65,10 +65,26 @@ def size(
 
     ``before`` is what an earlier start of an engine alike told: it takes the place of estimates.
     """
+    known = [
+        Part("libraries", amount := estimates.runtime(settings), int(amount * estimates.RUNTIME_ERROR), "estimated")
+    ]
+    if settings.kv_memory is not None:
+        known.append(Part("KV cache", settings.kv_memory, 0, "the profile"))
     empty = InstanceSize(
-        name, role, devices, _sharding(settings), settings.model.name, "", None, (), card, None, None, margin,
-        Verdict.UNKNOWN,
-    )  # fmt: skip
+        name=name,
+        role=role,
+        devices=devices,
+        sharding=_sharding(settings),
+        model=settings.model.name,
+        precision="",
+        parameters=None,
+        parts=tuple(known),
+        card=card,
+        budget=None if card is None else _budget(settings, card),
+        kv=None,
+        margin=margin,
+        verdict=Verdict.UNKNOWN,
+    )
     facts = models.get(settings.model)
     if facts is None:
         return replace(empty, unknown=(f"{settings.model.name} is not on this machine, nor shipped with Duet",))
@@ -88,13 +104,11 @@ def size(
         unknown.append(f"{settings.model.name}: its weights are neither there nor described")
     parts = [part for part in (weights, *_others(settings, model, draft)) if part is not None]
     parts = _calibrated(parts, before) if before is not None else parts
-    budget = None if card is None else _budget(settings, card)
     found = replace(
         empty,
         precision=_precision(model, settings),
         parameters=parameters(matrices(model.architecture)) if model.architecture.is_countable else None,
         parts=tuple(parts),
-        budget=budget,
         unknown=tuple(unknown),
         remarks=tuple(_remarks(settings, model)),
     )
