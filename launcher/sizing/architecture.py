@@ -36,6 +36,8 @@ class Experts:
     shared_gate: bool = False
     correction: bool = False
     """Whether the router has a bias of its own."""
+    wide_router: bool = False
+    """The engine keeps it in 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,9 @@ _KNOWN = frozenset(
         *_FOUR_NORMS,
     }
 )
-_TIED_UNLESS_SAID = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text"})
+_TIED_UNLESS_SAID = frozenset({"gemma3", "gemma3_text"})
+_ALWAYS_TIED = frozenset({"gemma", "gemma2"})
+"""By the engine, whatever is said."""
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "gemma3_text": {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208,
                     "max_position_embeddings": 131072, "sliding_window": 4096, "sliding_window_pattern": 6},
@@ -145,7 +149,7 @@ def architecture_of(config: Mapping[str, Any]) -> Architecture:
         kv_heads=int(text.get("num_key_value_heads") or heads),
         head_dim=int(text.get("head_dim") or hidden // heads),
         vocabulary=int(text.get("vocab_size") or 0),
-        tied=bool(text.get("tie_word_embeddings", family in _TIED_UNLESS_SAID)),
+        tied=family in _ALWAYS_TIED or bool(text.get("tie_word_embeddings", family in _TIED_UNLESS_SAID)),
         layers=tuple(
             Layer(window, experts is not None and has)
             for window, has in zip(_windows(text, family, layers), _with_experts(text, layers), strict=True)
@@ -156,7 +160,7 @@ def architecture_of(config: Mapping[str, Any]) -> Architecture:
         experts=experts,
         mtp_layers=int(text.get("num_nextn_predict_layers") or 0),
         qkv_bias=family in _QKV_BIAS or bool(text.get("attention_bias")),
-        output_bias=bool(text.get("attention_bias")) and family not in {"glm4_moe", "seed_oss"},
+        output_bias=bool(text.get("attention_bias")) and family not in {"glm4", "glm4_moe", "seed_oss"},
         mlp_bias=bool(text.get("mlp_bias")) or family == "gpt_oss",
         head_norms=family in _HEAD_NORMS or bool(text.get("use_qk_norm")),
         layer_norms=4 if family in _FOUR_NORMS else 2,
@@ -213,6 +217,7 @@ def _experts(text: Mapping[str, Any], family: str) -> Experts | None:
         shared,
         shared_gate=bool(text.get("shared_expert_intermediate_size")),
         correction=text.get("topk_method") == "noaux_tc" or family in {"glm4_moe", "kimi_k2"},
+        wide_router=family == "glm4_moe",
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from launcher.model_folder import Tensor
@@ -44,6 +44,8 @@ class Matrix:
     """Alike: one for each expert."""
     is_linear: bool = True
     """What quantization may apply to."""
+    in_32_bits: bool = False
+    """Whatever the engine computes in."""
 
     @property
     def parameters(self) -> int:
@@ -96,7 +98,8 @@ def counted(
     def size(matrix: Matrix) -> int:
         is_quantized = scheme is not None and matrix.is_linear and scheme.applies(matrix.name)
         one = scheme.size(matrix.rows, matrix.columns) if is_quantized and scheme else matrix.rows * matrix.columns
-        return one * matrix.copies * (1 if is_quantized else float_size)
+        each = 1 if is_quantized else 4 if matrix.in_32_bits else float_size
+        return one * matrix.copies * each
 
     return _largest(((each.layer, each.split, size(each)) for each in found), model, sharding)
 
@@ -185,9 +188,10 @@ def _layer(model: Architecture, number: int, experts: Experts | None) -> Iterato
     if experts is None:
         yield from _mlp(f"{start}.mlp", model.hidden, model.intermediate, number, 1, model.mlp_bias)
     else:
-        yield Matrix(f"{start}.mlp.gate", experts.routed, model.hidden, Split.NOT, number, is_linear=False)
+        router = Matrix(f"{start}.mlp.gate", experts.routed, model.hidden, Split.NOT, number, is_linear=False)
+        yield replace(router, in_32_bits=experts.wide_router)
         if experts.correction or model.fused_experts:
-            yield _vector(f"{start}.mlp.gate.bias", experts.routed, number)
+            yield replace(_vector(f"{start}.mlp.gate.bias", experts.routed, number), in_32_bits=experts.correction)
         name = f"{start}.mlp.experts.0"
         yield from _mlp(name, model.hidden, experts.width, number, experts.routed, model.fused_experts)
         if experts.shared_width:
