@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from launcher.commands import reading, running, size, starting
+from launcher.commands import advise, profiles, reading, running, size, starting
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
 
 app = typer.Typer(
@@ -16,6 +16,9 @@ app = typer.Typer(
     "130 interrupted before it was ready.",
 )
 app.command("list")(reading.list_profiles)
+app.command("show")(profiles.show)
+app.command("schema")(profiles.print_schema)
+app.command("check")(profiles.check)
 app.command("plan")(reading.plan_profile)
 app.command("size")(size.size)
 app.command("up")(starting.up_profile)
@@ -26,6 +29,7 @@ app.command("logs")(running.show_logs)
 app.command("drain")(running.drain_instances)
 app.command("resume")(running.resume_instances)
 app.command("down")(running.down)
+app.command("advise")(advise.advise_technique)
 
 
 def main() -> None:

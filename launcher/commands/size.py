@@ -24,7 +24,7 @@ from launcher.inventory import Checkpoint, Inventory
 from launcher.plan import Plan
 from launcher.profile import Device
 from launcher.sizing import history, table
-from launcher.sizing.changes import changes, options, transfer
+from launcher.sizing.changes import changes, options, together, transfer
 from launcher.sizing.deployment import deployment_size, engine_settings, wanted
 from launcher.sizing.measured import Measured
 from launcher.sizing.models import ModelFacts, look_up
@@ -142,11 +142,13 @@ def _on_devices(
         each.role.value: tuple(options(each.name, settings[each.name], models, number, card, margin))
         for each in reversed(plan.engines)
     }
-    reasons = [f"{each.model.name} is not on this machine, nor shipped with Duet" for each in settings.values()
-               if each.model not in models]  # fmt: skip
-    if len(found) > 1 and number < len(found):
-        reasons.append(f"{len(found)} roles need {len(found)} devices at least: one alone can only be aggregated")
-    return OptionsReport(plan.profile, number, card, dict(reversed(found.items())), tuple(dict.fromkeys(reasons)))
+    reasons = [
+        f"{each.model.name} is not on this machine, nor shipped with Duet"
+        for each in settings.values()
+        if each.model not in models
+    ]
+    ordered = dict(reversed(found.items()))
+    return OptionsReport(plan.profile, number, card, ordered, together(ordered, number), tuple(dict.fromkeys(reasons)))
 
 
 def _of_folder(model: Path, on: tuple[int, int], margin: float) -> OptionsReport:
@@ -155,7 +157,7 @@ def _of_folder(model: Path, on: tuple[int, int], margin: float) -> OptionsReport
     models = look_up([settings.model], os.environ)
     found = tuple(options("engine", settings, models, number, card, margin))
     reasons = () if found else (f"{model} does not describe a model whose memory can be counted",)
-    return OptionsReport(str(model), number, card, {"": found}, reasons)
+    return OptionsReport(str(model), number, card, {"": found}, "", reasons)
 
 
 def _show_history(directory: Path, output: Output) -> None:

@@ -28,11 +28,14 @@ def _machine(case: Case) -> Iterator[Fault]:
 
 
 def _device(case: Case) -> Iterator[Fault]:
-    """On CUDA: engines that together take more of a GPU than is free of it."""
+    """On CUDA: engines that together take more of a GPU than is free of it; ``host/gpu-memory`` judges one alone."""
     if case.plan.device is not Device.CUDA:
         return
-    for device in _size(case).devices:
-        if device.verdict is Verdict.DOES_NOT_FIT:
+    size = _size(case)
+    explicit = {each.name for each in size.instances if each.kv is not None and each.kv.error == 0}
+    for device in size.devices:
+        is_alone = len(device.instances) == 1 and device.instances[0] not in explicit
+        if device.verdict is Verdict.DOES_NOT_FIT and not is_alone:
             together = f"{', '.join(device.instances)} take {_human(device.needed)} of {device.name}"
             yield Fault(
                 "roles",

@@ -5,7 +5,7 @@ The docstring of each key is its documentation: `launcher schema` and docs/profi
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from launcher.profile.kv_transfer import KVTransfer, LMCache, LoadFailurePolicy, Mooncake, SharedStorage
 from launcher.profile.model import LoRA, Model
@@ -16,12 +16,6 @@ from launcher.profile.shape import EnvironmentName, Shape
 from launcher.profile.speculation import Draft, Speculation, SpeculationMethod, Suffix
 from proxy.settings import Settings as ProxySettings
 from proxy.topology import Role
-
-
-def _without_objectives(given: object) -> object:
-    if isinstance(given, dict) and "objectives" in given:
-        raise ValueError("objectives stand beside proxy, not in it: write objectives.ttft")
-    return given
 
 
 class Profile(Shape):
@@ -39,7 +33,7 @@ class Profile(Shape):
     speculation: Speculation | None = None
     """Of all roles; methods without KV layers of their own run on decode only."""
     objectives: Objectives = Objectives()
-    proxy: Annotated[ProxySettings, BeforeValidator(_without_objectives)] = ProxySettings()
+    proxy: ProxySettings = ProxySettings()
     """The address clients use, and how the proxy deals with load and failures."""
     ports: Ports = Ports()
     engine_args: dict[str, JsonValue] = {}

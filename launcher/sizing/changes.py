@@ -14,7 +14,7 @@ from launcher.sizing.kv_cache import element_size, layer_caches
 from launcher.sizing.models import ModelFacts
 from launcher.sizing.scheme import UnknownSchemeError
 from launcher.sizing.settings import EngineSettings
-from launcher.sizing.size import InstanceSize
+from launcher.sizing.size import InstanceSize, Verdict
 
 
 def _compressed(bits: int, kind: str, group: int | None) -> Mapping[str, Any]:
@@ -138,8 +138,30 @@ def transfer(
     return Transfer(tokens, sent * width, sent * width / bandwidth if bandwidth else None)
 
 
+def together(found: Mapping[str, tuple[Option, ...]], devices: int) -> str:
+    """Whether one engine of each role fits on so many devices at once."""
+    fitting = {
+        role: min((each.tensor_parallel for each in options if each.size.verdict in _FITTING), default=None)
+        for role, options in found.items()
+    }
+    if len(fitting) < 2:
+        return ""
+    missing = [role for role, width in fitting.items() if width is None]
+    if missing:
+        return f"not {' and '.join(fitting)} at once: {' and '.join(missing)} fit in no precision"
+    needed = ", ".join(f"{role} {width}" for role, width in fitting.items())
+    total = sum(width or 0 for width in fitting.values())
+    fits = "at once" if total <= devices else "not at once"
+    return f"{' and '.join(fitting)} fit {fits}: devices needed at least, in the fewest bits that fit: {needed}"
+
+
+_FITTING = frozenset({Verdict.FITS, Verdict.TIGHT})
+
+
 def _variants(settings: EngineSettings, models: Mapping[Checkpoint, ModelFacts]) -> Iterator[tuple[str, ModelFacts]]:
+    """Precisions for which the device has kernels."""
     facts = models.get(settings.model)
     if facts is not None:
         for name, quantization in PRECISIONS.items():
-            yield name, replace(facts, quantization=quantization, tensors=())
+            if name != "FP8" or settings.device is Device.CUDA:
+                yield name, replace(facts, quantization=quantization, tensors=())

@@ -32,6 +32,8 @@ class OptionsReport:
     """Bytes of each."""
     options: Mapping[str, tuple[Option, ...]]
     """Role -> what its engine could be; empty for a model that cannot be counted."""
+    together: str
+    """Whether all roles fit at once, where there are several; else empty."""
     reasons: tuple[str, ...]
     """Why there is none."""
 

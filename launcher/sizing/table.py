@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -12,6 +11,7 @@ from launcher.sizing.deployment import DeploymentSize, DeviceSize
 from launcher.sizing.history import Record
 from launcher.sizing.report import OptionsReport, Report
 from launcher.sizing.size import InstanceSize, Part, Verdict
+from launcher.tables import new_table, print_table
 
 _GIB = 2**30
 
@@ -24,22 +24,21 @@ def report(told: Report) -> None:
         typer.echo(f"  {model}: {source}")
     groups = _alike(deployment.instances)
     typer.echo()
-    _print(_instances(groups))
+    print_table(_instances(groups))
     for each in groups.values():
         for text in (*each.unknown, *each.remarks):
             typer.echo(f"{each.role}: {text}")
     if deployment.devices:
         typer.echo()
-        _print(_devices(deployment.devices))
+        print_table(_devices(deployment.devices))
     if told.on_cards:
         typer.echo("\nThis machine does not have such devices. On others:")
-        _print(_cards(told.on_cards))
+        print_table(_cards(told.on_cards))
     if told.transfer is not None:
         typer.echo(f"\n{_transfer(told.transfer)}")
-    for role, found in told.changes.items():
-        if found:
-            typer.echo(f"\nWhat other precisions would change ({role}, on each of its devices):")
-            _print(_changes(found))
+    for roles, found in _together(told.changes).items():
+        typer.echo(f"\nWhat other precisions would change ({roles}, on each device):")
+        print_table(_changes(found))
     typer.echo(
         "\nWithout ±: exact, as the engine counts. Estimated and counted figures lie within what follows ±; the engine "
         "measures them\nwhen it starts (`launcher size --running` shows what came)."
@@ -51,6 +50,8 @@ def options(told: OptionsReport) -> None:
     typer.echo(f"{told.subject} on {told.devices} x {_gib(told.card)}:")
     for reason in told.reasons:
         typer.echo(f"  {reason}")
+    if told.together:
+        typer.echo(f"  {told.together}")
     for role, found in told.options.items():
         if role:
             typer.echo(f"\n{role}:")
@@ -61,12 +62,12 @@ def options(told: OptionsReport) -> None:
             continue
         if not fitting:
             typer.echo("nothing fits at this length of requests; shorter ones would:")
-        _print(_options(fitting or shorter))
+        print_table(_options(fitting or shorter))
 
 
 def records(found: Iterable[Record]) -> None:
     """What came at the last start of each engine, beside what was planned."""
-    table = _table("ENGINE", "FIGURE", "PLANNED", "CAME", "OFF BY")
+    table = new_table("ENGINE", "FIGURE", "PLANNED", "CAME", "OFF BY")
     for each in found:
         planned, real = each.planned, each.real
         figures: tuple[tuple[str, float | None, float | None, Callable[[float], str]], ...] = (
@@ -80,7 +81,7 @@ def records(found: Iterable[Record]) -> None:
                 off = "" if before is None or not after else f"{(before - after) / after:+.1%}"
                 cells = (each.instance, figure, "unknown" if before is None else shown(before), shown(after), off)
                 table.add_row(*(Text(text) for text in cells))
-    _print(table)
+    print_table(table)
 
 
 def _alike(instances: Iterable[InstanceSize]) -> Mapping[str, InstanceSize]:
@@ -93,8 +94,19 @@ def _alike(instances: Iterable[InstanceSize]) -> Mapping[str, InstanceSize]:
     }
 
 
+def _together(told: Mapping[str, tuple[Change, ...]]) -> Mapping[str, tuple[Change, ...]]:
+    """Roles whose engines come to the same, together."""
+    rows = {role: [(each.weights, each.size.fixed, each.size.kv) for each in found] for role, found in told.items()}
+    roles: dict[str, list[str]] = {}
+    for role, row in rows.items():
+        if row:
+            first = next(other for other in rows if rows[other] == row)
+            roles.setdefault(first, []).append(role)
+    return {" and ".join(alike): told[first] for first, alike in roles.items()}
+
+
 def _instances(groups: Mapping[str, InstanceSize]) -> Table:
-    table = _table("ON EACH DEVICE", *groups)
+    table = new_table("ON EACH DEVICE", *groups)
     shown = [*groups.values()]
 
     def row(title: str, cells: Iterable[str]) -> None:
@@ -129,7 +141,7 @@ def _why(each: InstanceSize) -> str:
 
 
 def _devices(devices: Sequence[DeviceSize]) -> Table:
-    table = _table("DEVICE", "NEEDED", "FREE NOW", "OF", "BY", "VERDICT")
+    table = new_table("DEVICE", "NEEDED", "FREE NOW", "OF", "BY", "VERDICT")
     for each in devices:
         cells = (_gib(each.needed), _gib(each.free), _gib(each.total), ", ".join(each.instances), each.verdict.value)
         table.add_row(*(Text(text) for text in (each.name, *cells)))
@@ -137,7 +149,7 @@ def _devices(devices: Sequence[DeviceSize]) -> Table:
 
 
 def _cards(found: Mapping[int, DeploymentSize]) -> Table:
-    table = _table("DEVICES OF", "ENGINE", "KV CACHE", "KV TOKENS", "REQUESTS AT ONCE", "VERDICT")
+    table = new_table("DEVICES OF", "ENGINE", "KV CACHE", "KV TOKENS", "REQUESTS AT ONCE", "VERDICT")
     for card, deployment in found.items():
         for name, each in _alike(deployment.instances).items():
             cache = "" if each.kv is None else _amount(each.kv.bytes, each.kv.error)
@@ -147,7 +159,7 @@ def _cards(found: Mapping[int, DeploymentSize]) -> Table:
 
 
 def _changes(found: Iterable[Change]) -> Table:
-    table = _table(
+    table = new_table(
         "WEIGHTS", "KV CACHE", "BESIDE THE KV CACHE", "KV OF A TOKEN", "KV TOKENS", "REQUESTS AT ONCE", "VERDICT"
     )
     for change in found:
@@ -159,7 +171,7 @@ def _changes(found: Iterable[Change]) -> Table:
 
 
 def _options(found: Iterable[Option]) -> Table:
-    table = _table(
+    table = new_table(
         "TP", "ENGINES", "WEIGHTS", "BESIDE THE KV CACHE", "KV TOKENS", "REQUESTS AT ONCE", "LONGEST", "VERDICT"
     )
     for option in found:
@@ -208,13 +220,3 @@ def _gib(size: float) -> str:
 
 def _billions(number: int) -> str:
     return f"{number / 1e9:.2f} billion" if number >= 1e9 else f"{number / 1e6:.1f} million"
-
-
-def _print(table: Table) -> None:
-    """Wrapped to fit a terminal; in a pipe or a file, each row is one line."""
-    console = Console(highlight=False)
-    console.print(table) if console.is_terminal else Console(highlight=False, width=10_000).print(table)
-
-
-def _table(*columns: str) -> Table:
-    return Table(*columns, box=None, pad_edge=False, header_style="bold")
