@@ -27,10 +27,13 @@ def _compressed(bits: int, kind: str, group: int | None) -> Mapping[str, Any]:
 PRECISIONS: Mapping[str, Mapping[str, Any]] = {
     "16 bit": {},
     "INT8": _compressed(8, "int", None),
-    "FP8": _compressed(8, "float", None),
     "INT4": _compressed(4, "int", 128),
 }
-"""By the names that people have for them -> what a checkpoint would say."""
+"""By the names that people have for them -> what a checkpoint would say. FP8 takes what INT8 takes."""
+
+
+_ALIKE = 0.02
+"""Of the bytes beside the KV cache: what differs less is the same precision by another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +100,16 @@ def options(
         heads = understand(settings, settings.model, facts).architecture.heads
     except (UnknownArchitectureError, UnknownSchemeError):
         return
-    variants = {"as it is": facts, **dict(_variants(settings, models))}
+    shown = int(card * SHOWN) if settings.device is Device.CUDA else card
     for width in (number for number in range(1, devices + 1) if heads % number == 0):
-        for precision, variant in variants.items():
-            sharding = replace(settings.sharding, tensor=width, pipeline=1)
-            changed = replace(settings, sharding=sharding, kv_memory=None, blocks=None)
-            shown = int(card * SHOWN) if settings.device is Device.CUDA else card
+        sharding = replace(settings.sharding, tensor=width, pipeline=1)
+        changed = replace(settings, sharding=sharding, kv_memory=None, blocks=None)
+        as_it_is = size(name, "", changed, models, card=shown, margin=margin)
+        yield Option(width, devices // width, f"as it is: {as_it_is.precision}", as_it_is)
+        for precision, variant in _variants(settings, models):
             found = size(name, "", changed, {**models, settings.model: variant}, card=shown, margin=margin)
-            yield Option(width, devices // width, precision, found)
+            if abs(found.fixed - as_it_is.fixed) > as_it_is.fixed * _ALIKE:
+                yield Option(width, devices // width, precision, found)
 
 
 def transfer(
@@ -159,9 +164,7 @@ _FITTING = frozenset({Verdict.FITS, Verdict.TIGHT})
 
 
 def _variants(settings: EngineSettings, models: Mapping[Checkpoint, ModelFacts]) -> Iterator[tuple[str, ModelFacts]]:
-    """Precisions for which the device has kernels."""
     facts = models.get(settings.model)
     if facts is not None:
         for name, quantization in PRECISIONS.items():
-            if name != "FP8" or settings.device is Device.CUDA:
-                yield name, replace(facts, quantization=quantization, tensors=())
+            yield name, replace(facts, quantization=quantization, tensors=())

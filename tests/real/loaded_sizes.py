@@ -1,7 +1,7 @@
-"""Loads small models of many architectures with random weights into vLLM itself, and prints what they take.
+"""Loads small models of many architectures with random weights into vLLM itself, and says what they take.
 
 A program of its own, so that no test process imports vLLM: ``python -m tests.real.loaded_sizes FOLDER`` reads
-``cases.json`` there (name -> engine arguments) and prints one JSON line for each: bytes of all weights, and the KV
+``cases.json`` there (name -> engine arguments) and writes one JSON line for each: bytes of all weights, and the KV
 cache's tokens.
 """
 
@@ -39,7 +39,8 @@ def main(folder: Path) -> None:
         )
         cache = engine.llm_engine.vllm_config.cache_config
         told = {"name": name, "weights": sum(loaded), "tokens": cache.kv_cache_size_tokens}
-        print(json.dumps(told), flush=True)
+        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.flush()
         loaded.clear()
         del engine
         cleanup_dist_env_and_memory()
