@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from launcher.errors import RunDirectoryError
 from launcher.local import proxy_file
+from launcher.local.deployment import PROXY
 from launcher.local.remains import Remains
 from launcher.local.run_directory import RunDirectory
 from proxy.config import ProxyConfig
@@ -83,7 +84,7 @@ def _change(directory: RunDirectory, change: Callable[[set[str]], set[str]], nam
 def _until(directory: RunDirectory, reached: Callable[[Shown, httpx.Client], bool], within: float) -> bool:
     deadline = time.monotonic() + within
     deployment = directory.read_state()
-    url = next((each.url for each in deployment.instances if each.role == "proxy"), "") if deployment else ""
+    url = next((each.url for each in deployment.instances if each.role == PROXY), "") if deployment else ""
     # The certificate is for the name that clients use; what is asked here is on this machine.
     with httpx.Client(trust_env=False, verify=False, timeout=5.0) as client:
         while True:

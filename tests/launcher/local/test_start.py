@@ -73,12 +73,15 @@ def test_an_engine_program_that_cannot_be_started_is_named(launch: Launch, folde
     assert f"cannot start {program}" in running.output
 
 
-def test_an_engine_that_is_not_ready_in_time_ends_all(launch: Launch):
-    running = launch("--set", "startup_timeout=1", start_delay="600")
+def test_an_engine_that_is_not_ready_in_time_ends_all(launch: Launch, folder: Path):
+    running = launch("--set", "startup_timeout=1", start_delay="600", grandchild=str(folder / "grandchild"))
+    running.wait(lambda: all(running.instance(name)["state"] == "starting" for name in ("prefill-0", "decode-0")))
+    family = running.family()
 
     assert running.result() == 6
-    assert "was not ready after 1 s" in running.output
+    assert "was not ready 1 s after its start (last: importing vLLM)" in running.output
     assert "raise startup_timeout" in running.output
+    assert not survivors(family, within=0.1)
 
 
 def test_a_taken_port_is_reported_with_its_owner_and_nothing_starts(launch: Launch, proxy_port: int):
