@@ -120,6 +120,27 @@ class RunDirectory:
                 return holder if psutil.pid_exists(holder) else None
             return None
 
+    def running(self) -> Deployment:
+        """What runs here; raises :class:`RunDirectoryError` when nothing does."""
+        deployment = self.read_state() if self.holder() is not None else None
+        if deployment is None:
+            raise RunDirectoryError(
+                f"nothing runs in {self.path}: start it with `launcher up`, or choose another --run-dir"
+            )
+        return deployment
+
+    @contextmanager
+    def alone(self, verb: str) -> Iterator[None]:
+        """Only one command of this kind at a time, for the time of the ``with``."""
+        with (self.path / f"{verb}.lock").open("a+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as exc:
+                raise RunDirectoryError(
+                    f"another `launcher {verb}` is at work in {self.path}: wait for its end, and try again"
+                ) from exc
+            yield
+
     def write_plan(self, plan: Plan) -> None:
         """The plan and the files that it contains."""
         for file in (PlannedFile(str(self.path / "plan.json"), to_json(plan)), *plan.files):

@@ -48,8 +48,11 @@ class Runner:
         self.recipe = recipe
         self.state = InstanceState(recipe.name, recipe.role, recipe.url, start_budget=recipe.start_budget)
         self._around = around
+        self.started = asyncio.Event()
+        """Set when it was ready for the first time."""
         self._child: Child | None = None
         self._crashes = Crashes()
+        self._ready_since: float | None = None
         self._family: frozenset[int] = frozenset()
         """The processes of the last run, as far as they matter to its devices."""
 
@@ -76,6 +79,7 @@ class Runner:
 
     async def _start(self) -> None:
         progress = LoadProgress(self.recipe.command.log)
+        self._ready_since = None
         try:
             self._child = child = await Child.start(self.recipe.command)
         except (OSError, ValueError) as exc:  # no file descriptors left, a zero byte in the environment...
@@ -110,7 +114,9 @@ class Runner:
         await self._remember_family()
         if self.recipe.on_cpu:
             await scheduling.settle(child.keeper_pid)
+        self._ready_since = time.monotonic()
         self._set(State.READY, loading=None)
+        self.started.set()
 
     async def supervise(self, error: LauncherError | None = None) -> LauncherError:
         """Start it again whenever it ends by itself; returns the last error when that became a crash loop.
@@ -121,7 +127,7 @@ class Runner:
         while True:
             if error is None:
                 error = self._died(await self._child.wait())
-            pause = self._crashes.pause(time.monotonic())
+            pause = self._crashes.pause(0.0 if self._ready_since is None else time.monotonic() - self._ready_since)
             if pause is None:
                 self._down(State.FAILED, reason=f"crash loop: {error}")
                 return error

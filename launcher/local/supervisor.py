@@ -113,17 +113,16 @@ class Supervisor:
 
     async def _serve(self, once_ready: Callable[[], Awaitable[bool]]) -> None:
         try:
-            async with asyncio.TaskGroup() as starts:
-                for engine in self._engines:
-                    starts.create_task(engine.start(), name=f"start {engine.recipe.name}")
             async with (
                 listening(self._directory.path, self._follow, self._reporter.warn),
-                asyncio.TaskGroup() as watches,
+                asyncio.TaskGroup() as group,
             ):
-                tasks = [self._watch_in(watches, engine) for engine in self._engines]
+                tasks = [self._run_in(group, engine) for engine in self._engines]
+                for engine in self._engines:
+                    await engine.started.wait()
                 await self._declarations.complete()
-                await self._proxy.start()
-                tasks.append(self._watch_in(watches, self._proxy))
+                tasks.append(self._run_in(group, self._proxy))
+                await self._proxy.started.wait()
                 self._ready = True
                 self._publish()
                 if not await once_ready():
@@ -135,10 +134,12 @@ class Supervisor:
                 raise
             raise _first(errors) from None
 
-    def _watch_in(self, group: asyncio.TaskGroup, runner: Runner) -> "asyncio.Task[None]":
-        return group.create_task(self._watch(runner), name=f"watch {runner.recipe.name}")
+    def _run_in(self, group: asyncio.TaskGroup, runner: Runner) -> "asyncio.Task[None]":
+        return group.create_task(self._run(runner), name=runner.recipe.name)
 
-    async def _watch(self, runner: Runner) -> None:
+    async def _run(self, runner: Runner) -> None:
+        """Start it, then watch it: an engine may end while others still load."""
+        await runner.start()
         watch, error = self._watches[runner.recipe.name], None
         while True:
             last = await watch.until_failed(error)

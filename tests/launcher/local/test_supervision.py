@@ -6,7 +6,7 @@ import shutil
 import signal
 from pathlib import Path
 
-from tests.launcher.local.conftest import Launch
+from tests.launcher.local.conftest import Launch, free_port
 from tests.launcher.local.deployments import survivors, wait_until
 from tests.launcher.local.test_start import ask
 
@@ -87,11 +87,11 @@ def test_a_run_directory_that_is_removed_ends_the_deployment_with_the_reason(lau
 
 
 def test_a_run_directory_that_another_launcher_made_anew_is_left_alone(launch: Launch, folder: Path):
-    first = launch("--set", "proxy.port=0")
+    first = launch()
     first.wait_ready()
     before = first.family()
     shutil.rmtree(folder / "run")
-    second = launch()
+    second = launch("--set", f"proxy.port={free_port()}")
 
     assert first.result() == 4
     assert not survivors(before, within=0.1)
