@@ -3,6 +3,7 @@
 import difflib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
@@ -22,11 +23,25 @@ def shipped_profiles() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
 
 
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A profile, and where each of its values comes from."""
+
+    profile: Profile
+    document: Document
+    """All that was written, with ``extends`` and ``--set`` applied; what is not in it is a default."""
+
+
 def load(reference: str, overrides: Sequence[str] = ()) -> Profile:
     """The profile with this shipped name or path, with ``key.path=value`` overrides applied.
 
     Raises :class:`ProfileError` with all faults.
     """
+    return resolve(reference, overrides).profile
+
+
+def resolve(reference: str, overrides: Sequence[str] = ()) -> Resolved:
+    """As :func:`load`, with the places."""
     document = _read_chain(locate(reference), ())
     for override in overrides:
         document = _apply(document, override)
@@ -34,7 +49,7 @@ def load(reference: str, overrides: Sequence[str] = ()) -> Profile:
         text = json.dumps(_without_nulls(document.data))
         if "\\u0000" in text:
             raise ProfileError([f"{reference}: a text with a zero character cannot be passed to a program"])
-        return Profile.model_validate_json(text)
+        return Resolved(Profile.model_validate_json(text), document)
     except ValidationError as exc:
         raise ProfileError([_fault(error, document, reference) for error in exc.errors()]) from exc
 
@@ -133,7 +148,7 @@ def _override_value(override: str, text: str) -> Value:
 
 def _fault(error: ErrorDetails, document: Document, reference: str) -> str:
     path: KeyPath = error["loc"]
-    place = _place(path, document) or reference
+    place = document.place_of(path) or reference
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         near = difflib.get_close_matches(str(path[-1]), _known_keys(path[:-1]), n=1)
@@ -152,13 +167,6 @@ _HINTS = {
     "byte_size_unit": "write a size with a unit, e.g. 256MiB",
 }
 """Pydantic's error type -> better words."""
-
-
-def _place(path: KeyPath, document: Document) -> str | None:
-    """Where a key stands. A fault of a whole part is that of the option that changed something in it, if any did."""
-    inside = (place for key, place in document.places.items() if key[: len(path)] == path and place.startswith("--set"))
-    above = (document.places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in document.places)
-    return next(inside, None) or next(above, None)
 
 
 def _known_keys(path: KeyPath) -> list[str]:

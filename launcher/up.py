@@ -11,6 +11,7 @@ from launcher.local.leftovers import wait_until_gone
 from launcher.local.run_directory import RunDirectory
 from launcher.local.supervisor import Reporter, Supervisor
 from launcher.plan import Plan
+from launcher.preflight.finding import Case
 from launcher.profile import Profile
 from launcher.weights import with_weights
 
@@ -39,13 +40,15 @@ async def up(
         inventory = machine.look(environ)
         plan = planner.plan(profile, inventory, name=name, run_directory=directory.path)
         if profile.model.bundled:
-            preflight.check(plan, inventory, preflight.MACHINE)  # before a download
+            case = Case(profile, plan, inventory, environ)
+            preflight.refuse([*preflight.judge(case, with_model=False)])  # before a download
             prepare(profile.model.bundled, inventory.cache, tell)
         inventory = with_weights(inventory, plan, environ)
         plan = planner.plan(profile, inventory, name=name, run_directory=directory.path)
-        preflight.check(plan, inventory)
-        for remark in preflight.remarks(profile, plan):
-            tell(f"warning: {remark}")
+        findings = [*preflight.judge(Case(profile, plan, inventory, environ))]
+        preflight.refuse(findings)
+        for finding in findings:
+            tell(f"warning: {finding.fault.message}")
         # No proxy from the environment: all addresses are on this machine. Nor is a certificate verified, which is for
         # the name that clients use.
         async with httpx.AsyncClient(trust_env=False, verify=False, timeout=httpx.Timeout(5.0, read=120.0)) as client:

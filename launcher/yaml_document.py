@@ -28,6 +28,15 @@ class Document:
     places: dict[KeyPath, str] = field(default_factory=dict)
     """Key path -> ``file:line`` (or the option that set it)."""
 
+    def place_of(self, path: KeyPath) -> str | None:
+        """Where a key stands, or the nearest one above it.
+
+        A whole part that an option changed something in stands where the option does.
+        """
+        inside = (place for key, place in self.places.items() if key[: len(path)] == path and place.startswith("--set"))
+        above = (self.places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.places)
+        return next(inside, None) or next(above, None)
+
 
 class YamlError(Exception):
     """The file is not the YAML we accept; ``faults`` has one ``file:line: ...`` message for each fault."""

@@ -15,6 +15,7 @@ from launcher.commands.options import (
     name_of,
     with_model,
 )
+from launcher.preflight.finding import Case, Layer
 from launcher.weights import with_weights
 
 
@@ -37,5 +38,5 @@ def plan_profile(
     inventory = with_weights(inventory, drafted, os.environ)
     settled = planner.plan(loaded, inventory, name=name, run_directory=directory)
     show.plan(settled, as_json=output is Output.JSON)
-    for remark in preflight.remarks(loaded, settled):
-        typer.echo(f"warning: {remark}", err=True)
+    for finding in preflight.judge(Case(loaded, settled, inventory, os.environ), {Layer.STATIC}):
+        typer.echo(f"{finding.fault.severity}: {finding.fault.message}", err=True)

@@ -1,10 +1,8 @@
-"""Would this plan run here? One question per file; all findings are reported before anything starts."""
+"""Would this profile run, and do what it says? One topic per file; all findings come at once, before any start."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterator
 
 from launcher.errors import PreflightError
-from launcher.inventory import Inventory
-from launcher.plan import Plan
 from launcher.preflight import (
     agreement,
     devices,
@@ -16,28 +14,33 @@ from launcher.preflight import (
     thresholds,
     tracing,
 )
-from launcher.profile import Profile
+from launcher.preflight.finding import Case, Finding, Layer, Rule, Severity
 
-Question = Callable[[Plan, Inventory], Iterable[str]]
-
-MACHINE: tuple[Question, ...] = (
-    engine_installed.findings,
-    devices.findings,
-    ports.findings,
-    agreement.findings,
-    tracing.findings,
+RULES: tuple[Rule, ...] = (
+    *agreement.RULES,
+    *model_files.RULES,
+    *quantization.RULES,
+    *thresholds.RULES,
+    *memory.RULES,
+    *engine_installed.RULES,
+    *devices.RULES,
+    *ports.RULES,
+    *tracing.RULES,
 )
-"""What can be asked before the model is there."""
-MODEL: tuple[Question, ...] = (model_files.findings, quantization.findings, memory.findings)
 
 
-def check(plan: Plan, inventory: Inventory, questions: Iterable[Question] = MACHINE + MODEL) -> None:
-    """Ask the questions; raises :class:`PreflightError` with all findings."""
-    found = [finding for question in questions for finding in question(plan, inventory)]
-    if found:
-        raise PreflightError(found)
+def judge(case: Case, layers: Collection[Layer] = frozenset(Layer), *, with_model: bool = True) -> Iterator[Finding]:
+    """What the rules of these layers find, without those that read the model's files if it is not there yet."""
+    for rule in RULES:
+        if rule.layer in layers and (with_model or not rule.needs_model):
+            for fault in rule.judge(case):
+                yield Finding(
+                    rule.name, rule.layer, rule.source, fault, case.document.place_of(tuple(fault.key.split(".")))
+                )
 
 
-def remarks(profile: Profile, plan: Plan) -> Iterable[str]:
-    """What somebody should look at although it would run."""
-    return thresholds.remarks(profile, plan)
+def refuse(findings: Collection[Finding]) -> None:
+    """Raises :class:`PreflightError` with all that keeps the deployment from starting, if anything does."""
+    errors = [finding.fault.message for finding in findings if finding.fault.severity is Severity.ERROR]
+    if errors:
+        raise PreflightError(errors)

@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 
-from launcher.inventory import Inventory
-from launcher.plan import Plan
+from launcher.preflight.finding import Case, Fault, Layer, Rule
 
 
-def findings(plan: Plan, inventory: Inventory) -> Iterator[str]:
+def _missing(case: Case) -> Iterator[Fault]:
     """GPUs that are planned but not there."""
-    wanted = {gpu for engine in plan.engines for gpu in engine.gpus}
-    missing = wanted - {gpu.index for gpu in inventory.gpus}
+    wanted = {gpu for engine in case.plan.engines for gpu in engine.gpus}
+    missing = wanted - {gpu.index for gpu in case.inventory.gpus}
     if missing:
-        yield (
-            f"the plan needs {len(wanted)} GPU(s) and this machine shows {len(inventory.gpus)}: "
-            "run it where they are, lower roles.*.replicas or tensor_parallel, or try the profile demo"
+        yield Fault(
+            "device",
+            f"the plan needs {len(wanted)} GPU(s) and this machine shows {len(case.inventory.gpus)}",
+            "run it where they are, lower roles.*.replicas or tensor_parallel, or try the profile demo",
         )
+
+
+RULES = (Rule("devices/there", Layer.HOST, "NVIDIA's driver", _missing),)

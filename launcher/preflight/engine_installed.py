@@ -7,8 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from launcher.engine_args import ENGINE_MODULE
-from launcher.inventory import Inventory
-from launcher.plan import Plan
+from launcher.preflight.finding import Case, Fault, Layer, Rule
 from launcher.profile import Device
 from proxy.topology import ConnectorKind
 
@@ -21,30 +20,41 @@ _PACKAGES = {
 _EXTRA = {Device.CPU: "cpu", Device.CUDA: "gpu"}
 
 
-def findings(plan: Plan, inventory: Inventory) -> Iterator[str]:
+def _missing(case: Case) -> Iterator[Fault]:
     """What is missing to start an engine, without importing it."""
+    plan, inventory = case.plan, case.inventory
     program = plan.engines[0].argv[0]
     if plan.engines[0].argv[1 : 1 + len(ENGINE_MODULE)] != ENGINE_MODULE:
         if shutil.which(program) is None:
-            yield f"engine_command starts {program}, which is not on the PATH"
+            yield Fault(
+                "engine_command",
+                f"engine_command starts {program}, which is not on the PATH",
+                "write the path of the program, or remove the key: then vLLM of the launcher's own Python is started",
+            )
         return
     extra = _EXTRA[plan.device]
     install = (
         f"in Duet's checkout, scripts/install {extra}, or {shlex.quote(inventory.python)} -m pip install '.[{extra}]'"
     )
     if find_spec("vllm") is None:
-        yield f"vLLM is not installed in {inventory.python}; install it: {install}"
+        yield Fault("device", f"vLLM is not installed in {inventory.python}", f"install it: {install}")
     elif plan.connector in _NIXL and not (find_spec("nixl") or find_spec("nixl_cu12")):
-        yield f"NIXL, which moves the KV cache, is not installed; install it: {install}"
+        yield Fault(
+            "kv_transfer.connector", "NIXL, which moves the KV cache, is not installed", f"install it: {install}"
+        )
     elif plan.connector in _PACKAGES:
         module, package = _PACKAGES[plan.connector]
         if find_spec(module) is None:
             pip = f"{shlex.quote(inventory.python)} -m pip install {package}"
-            yield f"{package}, which moves the KV cache, is not installed; install it: {pip}"
+            yield Fault(
+                "kv_transfer.connector", f"{package}, which moves the KV cache, is not installed", f"install it: {pip}"
+            )
     if find_spec("torchvision") and _broken_torchvision():
-        yield (
-            "the installed torchvision does not match torch, so vLLM cannot start; text models do not need it: "
-            f"{inventory.python} -m pip uninstall -y torchvision torchaudio torchcodec"
+        yield Fault(
+            "device",
+            "the installed torchvision does not match torch, so vLLM cannot start",
+            "text models do not need it: "
+            f"{shlex.quote(inventory.python)} -m pip uninstall -y torchvision torchaudio torchcodec",
         )
 
 
@@ -58,3 +68,6 @@ def _broken_torchvision() -> bool:
     except PackageNotFoundError:
         return False
     return torch.partition("+")[2] != vision.partition("+")[2]
+
+
+RULES = (Rule("host/engine-installed", Layer.HOST, "the packages of the launcher's own Python", _missing),)

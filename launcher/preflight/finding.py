@@ -7,6 +7,7 @@ from enum import StrEnum
 from launcher.inventory import Inventory
 from launcher.plan import Plan
 from launcher.profile import Profile
+from launcher.yaml_document import Document
 
 
 class Severity(StrEnum):
@@ -38,6 +39,8 @@ class Case:
     inventory: Inventory
     environ: Mapping[str, str] = field(default_factory=dict)
     """The launcher's own environment, which engines inherit."""
+    document: Document = field(default_factory=lambda: Document({}))
+    """What was written of the profile, with the places."""
 
 
 @dataclass(frozen=True, slots=True)

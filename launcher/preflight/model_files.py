@@ -3,23 +3,35 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from launcher.inventory import Inventory
-from launcher.plan import Plan
 from launcher.preflight.checkpoint import read_config
+from launcher.preflight.finding import Case, Fault, Layer, Rule
 
 
-def findings(plan: Plan, inventory: Inventory) -> Iterator[str]:
+def _missing(case: Case) -> Iterator[Fault]:
     """What is missing in the model's folder; a hub id is the engine's to fetch."""
-    folder = Path(plan.model)
+    folder = Path(case.plan.model)
     if not folder.is_absolute():
         return
+    key = "model.bundled" if case.profile.model.bundled else "model.path"
     if not folder.exists():
-        yield f"the model's folder {folder} does not exist: check model.path (--model); a hub id goes into model.id"
+        fix = "check model.path (--model); a hub id goes into model.id"
+        yield Fault(key, f"the model's folder {folder} does not exist", fix)
     elif not folder.is_dir():
-        yield f"{folder} is no folder: model.path (--model) wants the folder with config.json and the weights"
+        yield Fault(
+            key, f"{folder} is no folder", "model.path (--model) wants the folder with config.json and the weights"
+        )
     elif not (folder / "config.json").is_file():
-        yield f"{folder} is not a Hugging Face model folder, it has no config.json: check model.path"
-    elif not read_config(plan.model):
-        yield f"{folder / 'config.json'} is empty or no JSON object: it does not describe a model"
+        yield Fault(key, f"{folder} is not a Hugging Face model folder, it has no config.json", "check model.path")
+    elif not read_config(case.plan.model):
+        yield Fault(
+            key,
+            f"{folder / 'config.json'} is empty or no JSON object",
+            "fetch or convert the model again: it does not describe one",
+        )
     elif not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
-        yield f"{folder} has no weights (*.safetensors): the download or conversion did not finish"
+        yield Fault(
+            key, f"{folder} has no weights (*.safetensors)", "fetch or convert the model again: that did not finish"
+        )
+
+
+RULES = (Rule("model/files-there", Layer.STATIC, "Hugging Face's folder layout", _missing, needs_model=True),)

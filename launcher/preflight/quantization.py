@@ -3,22 +3,24 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from launcher.inventory import Inventory
-from launcher.plan import Plan
 from launcher.preflight.checkpoint import read_config
+from launcher.preflight.finding import Case, Fault, Layer, Rule
 
 
-def findings(plan: Plan, inventory: Inventory) -> Iterator[str]:
+def _declared(case: Case) -> Iterator[Fault]:
     """A model folder whose config.json tells another scheme than ``quantization.checkpoint_scheme``."""
+    plan = case.plan
     config = read_config(plan.model)
     if plan.checkpoint_scheme is None or not config:
         return
     declared = config.get("quantization_config") or config.get("compression_config")
     found = scheme(_mapping(declared or _mapping(config.get("text_config")).get("quantization_config")))
     if found != plan.checkpoint_scheme:
-        yield (
-            f"quantization.checkpoint_scheme says {plan.checkpoint_scheme}, {plan.model}/config.json says "
-            f"{found or 'not quantized'}: correct the profile or serve another checkpoint"
+        yield Fault(
+            "quantization.checkpoint_scheme",
+            f"the profile says {plan.checkpoint_scheme}, {plan.model}/config.json says {found or 'not quantized'}",
+            "correct the profile or serve another checkpoint",
+            values={"quantization.checkpoint_scheme": plan.checkpoint_scheme, "config.json": found or "not quantized"},
         )
 
 
@@ -42,3 +44,8 @@ def scheme(quantization: Mapping[str, Any] | None) -> str | None:
 def _mapping(value: object) -> Mapping[str, Any]:
     """What should be a mapping and in a foreign file may be anything."""
     return value if isinstance(value, Mapping) else {}
+
+
+RULES = (
+    Rule("quantization/as-declared", Layer.STATIC, "vLLM reads the checkpoint's own", _declared, needs_model=True),
+)

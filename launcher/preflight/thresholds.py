@@ -2,26 +2,41 @@
 
 from collections.abc import Iterator
 
-from launcher.plan import Plan
 from launcher.preflight.checkpoint import read_config
-from launcher.profile import Profile
+from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity
 from proxy.settings import ConditionalPD, Policy
 
 
-def remarks(profile: Profile, plan: Plan) -> Iterator[str]:
-    """Settings of the proxy that can never apply, or that leave nothing for prefill to do."""
-    pd, selection = profile.proxy.pd, profile.proxy.selection
-    if profile.roles.prefill is None:
-        if pd != ConditionalPD():
-            yield "proxy.pd has no effect: there is no role prefill that a request could skip"
-        if selection.prefill is not Policy.LEAST_IN_FLIGHT:
-            yield f"proxy.selection.prefill: {selection.prefill} has no effect: there is no role prefill"
+def _without_effect(case: Case) -> Iterator[Fault]:
+    if case.profile.roles.prefill is not None:
         return
-    longest = profile.model.max_model_len or read_config(plan.model).get("max_position_embeddings")
+    pd, selection = case.profile.proxy.pd, case.profile.proxy.selection
+    nobody = "there is no role prefill"
+    if pd != ConditionalPD():
+        yield Fault("proxy.pd", f"it has no effect: {nobody} to skip", "remove it", severity=Severity.WARNING)
+    if selection.prefill is not Policy.LEAST_IN_FLIGHT:
+        what = f"{selection.prefill} has no effect: {nobody}"
+        yield Fault("proxy.selection.prefill", what, "remove it", severity=Severity.WARNING)
+
+
+def _every_request(case: Case) -> Iterator[Fault]:
+    if case.profile.roles.prefill is None:
+        return
+    longest = case.profile.model.max_model_len or read_config(case.plan.model).get("max_position_embeddings")
     for key in ("shorter_than", "uncached_shorter_than"):
-        tokens = getattr(pd, key)
+        tokens = getattr(case.profile.proxy.pd, key)
         if tokens is not None and isinstance(longest, int) and tokens >= longest:
-            yield (
-                f"proxy.pd.{key}: {tokens} turns PD off for every request, since prompt and answer together have at "
-                f"most {longest} tokens (model.max_model_len): lower it, or use the role aggregated"
+            yield Fault(
+                f"proxy.pd.{key}",
+                f"{tokens} turns PD off for every request, since prompt and answer together have at most {longest} "
+                "tokens (model.max_model_len)",
+                "lower it, or use the role aggregated",
+                values={f"proxy.pd.{key}": str(tokens), "model.max_model_len": str(longest)},
+                severity=Severity.WARNING,
             )
+
+
+RULES = (
+    Rule("proxy/setting-without-effect", Layer.STATIC, "the proxy's own rules", _without_effect),
+    Rule("proxy/pd-never-used", Layer.STATIC, "the proxy's own rules", _every_request),
+)

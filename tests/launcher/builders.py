@@ -1,6 +1,7 @@
 """Inputs that many tests share: a machine on paper, plans and model folders."""
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -8,6 +9,7 @@ from textwrap import dedent
 from launcher import loader, planner
 from launcher.inventory import Checkpoint, Gpu, Inventory, Listener
 from launcher.plan import Plan
+from launcher.preflight.finding import Case, Rule
 
 GIB = 2**30
 
@@ -53,6 +55,23 @@ def write(folder: Path, text: str, name: str = "mine.yaml") -> Path:
 def plan(reference: str | Path, *overrides: str, machine: Inventory = MACHINE, name: str = "mine") -> Plan:
     """The plan of a profile on a machine that exists on paper only."""
     return planner.plan(loader.load(str(reference), overrides), machine, name=name, run_directory=RUN_DIRECTORY)
+
+
+def case(
+    reference: str | Path,
+    *overrides: str,
+    machine: Inventory = MACHINE,
+    environ: Mapping[str, str] | None = None,
+) -> Case:
+    """What preflight would judge of a profile on such a machine."""
+    resolved = loader.resolve(str(reference), overrides)
+    settled = planner.plan(resolved.profile, machine, name="mine", run_directory=RUN_DIRECTORY)
+    return Case(resolved.profile, settled, machine, environ or {}, resolved.document)
+
+
+def faults(rules: Iterable[Rule], judged: Case) -> list[str]:
+    """The messages of what these rules find."""
+    return [fault.message for rule in rules for fault in rule.judge(judged)]
 
 
 def busy(*ports: int) -> Inventory:

@@ -3,7 +3,7 @@
 import pytest
 
 from launcher.preflight import model_files, quantization
-from tests.launcher.builders import MACHINE, model_folder, plan
+from tests.launcher.builders import case, faults, model_folder
 
 
 def compressed(**weights):
@@ -39,10 +39,10 @@ def test_four_bit_floats_are_not_fp8():
 
 def findings(folder, config, declared):
     folder = model_folder(folder, {"quantization_config": config})
-    settled = plan(
+    settled = case(
         "interactive", "model.id=null", f'model.path="{folder}"', f"quantization.checkpoint_scheme={declared}"
     )
-    return [*quantization.findings(settled, MACHINE)]
+    return faults(quantization.RULES, settled)
 
 
 @pytest.mark.parametrize(("config", "scheme"), SCHEMES)
@@ -61,13 +61,13 @@ def test_nothing_declared_is_not_compared(tmp_path):
 
 
 def test_a_hub_id_is_not_compared():
-    assert not [*quantization.findings(plan("single-gpu"), MACHINE)]
+    assert not faults(quantization.RULES, case("single-gpu"))
 
 
 def test_a_broken_configuration_is_a_finding(tmp_path):
     folder = model_folder(tmp_path)
     (folder / "config.json").write_text("{broken")
-    settled = plan("interactive", "model.id=null", f'model.path="{folder}"')
-    assert not [*quantization.findings(settled, MACHINE)]
-    (finding,) = model_files.findings(settled, MACHINE)
+    settled = case("interactive", "model.id=null", f'model.path="{folder}"')
+    assert not faults(quantization.RULES, settled)
+    (finding,) = faults(model_files.RULES, settled)
     assert str(folder / "config.json") in finding

@@ -9,7 +9,7 @@ from launcher.fingerprint import checkpoints, fingerprints
 from launcher.inventory import Checkpoint
 from launcher.preflight import agreement
 from proxy.config import load
-from tests.launcher.builders import MACHINE, options, plan
+from tests.launcher.builders import MACHINE, case, faults, options, plan
 
 BUNDLED = Checkpoint("/var/cache/duet/models/smollm2-135m-instruct")
 
@@ -20,7 +20,12 @@ def facts(*overrides, machine=MACHINE, of="demo"):
 
 
 def findings(*overrides, of="demo"):
-    return [*agreement.findings(plan(of, *overrides), MACHINE)]
+    return faults(agreement.RULES, case(of, *overrides))
+
+
+def found(settled, machine=MACHINE):
+    """What is said of a plan that no profile gives."""
+    return faults(agreement.RULES, replace(case("demo"), plan=settled, inventory=machine))
 
 
 def with_options(settled, name, *extra, **changes):
@@ -91,17 +96,17 @@ def test_nothing_is_found_in_a_shipped_profile(name):
 )
 def test_what_only_one_role_has_is_found_before_the_start(override, told):
     (finding,) = findings(f"roles.prefill.{override}")
-    assert finding.startswith(f"prefill and decode cannot exchange KV caches: {told}")
+    assert finding.startswith(f"roles: prefill and decode cannot exchange KV caches: {told}")
     assert finding.endswith("give it to both roles or to none (roles.prefill and roles.decode: engine_args, env)")
     both = (f"roles.prefill.{override}", f"roles.decode.{override}")
     assert findings(*both) == []
 
 
-@pytest.mark.parametrize(("prefill", "decode", "found"), [(32, 16, True), (16, 32, False), (32, 32, False)])
-def test_block_sizes_that_do_not_fit_are_found(prefill, decode, found):
+@pytest.mark.parametrize(("prefill", "decode", "refused"), [(32, 16, True), (16, 32, False), (32, 32, False)])
+def test_block_sizes_that_do_not_fit_are_found(prefill, decode, refused):
     told = findings(f"roles.prefill.engine_args.block-size={prefill}", f"roles.decode.engine_args.block_size={decode}")
-    assert bool(told) is found
-    assert not found or "block size differs: prefill-0 has 32, decode-0 has 16" in told[0]
+    assert bool(told) is refused
+    assert not refused or "block size differs: prefill-0 has 32, decode-0 has 16" in told[0]
 
 
 def test_a_block_size_that_only_one_role_sets_is_left_to_the_running_engines():
@@ -141,9 +146,7 @@ def test_a_draft_on_decode_alone_is_found():
 def test_drafting_more_tokens_on_one_side_is_no_finding():
     settled = plan("demo", *DRAFT)
     more = json.loads(options(settled.engines[1].argv)["--speculative-config"]) | {"num_speculative_tokens": 5}
-    assert not [
-        *agreement.findings(with_options(settled, "decode-0", "--speculative-config", json.dumps(more)), MACHINE)
-    ]
+    assert not found(with_options(settled, "decode-0", "--speculative-config", json.dumps(more)))
 
 
 def test_speculation_without_kv_layers_may_be_on_decode_alone():
@@ -155,7 +158,7 @@ def test_a_draft_without_kv_layers_is_nobodys_business():
     config = json.dumps({"method": "medusa", "model": "/draft", "num_speculative_tokens": 2})
     apart = with_options(settled, "decode-0", "--speculative-config", config)
     machine = replace(MACHINE, weights={Checkpoint("/draft"): "1"})
-    assert not [*agreement.findings(apart, machine)]
+    assert not found(apart, machine)
     assert [*checkpoints(apart.engines[1]).values()] == [BUNDLED]
 
 
@@ -177,34 +180,31 @@ def connector(settled, name, **extra):
 def test_settings_of_connectors_inside_others_are_compared():
     settled = connector(plan("demo"), "prefill-0", shared_storage_path="/a", num_threads=1)
     same = connector(settled, "decode-0", shared_storage_path="/a", num_threads=4)
-    assert not [*agreement.findings(same, MACHINE)]
+    assert not found(same)
     assert fingerprints(same.engines, MACHINE)["decode-0"]["KV connector"] == "NixlConnector + ExampleConnector"
-    (finding,) = agreement.findings(connector(settled, "decode-0", shared_storage_path="/b"), MACHINE)
+    (finding,) = found(connector(settled, "decode-0", shared_storage_path="/b"))
     assert "KV connector setting connectors.1.shared_storage_path differs: prefill-0 has /a, decode-0 has /b" in finding
 
 
 def test_where_blocks_are_found_by_their_hash_seeds_must_agree():
     settled = connector(connector(plan("demo"), "prefill-0"), "decode-0")
     seeded = with_options(settled, "prefill-0", env={**settled.engines[0].env, "PYTHONHASHSEED": "0"})
-    (finding,) = agreement.findings(seeded, MACHINE)
+    (finding,) = found(seeded)
     assert "prefix hash seed differs: prefill-0 has 0, decode-0 has (not set)" in finding
     assert findings('roles.prefill.env.PYTHONHASHSEED="0"') == []
 
 
-@pytest.mark.parametrize(("address", "found"), [("127.0.0.1", True), ("localhost", True), ("10.0.0.11", False)])
-def test_a_side_channel_that_cannot_be_reached_from_another_host_is_found(address, found):
+@pytest.mark.parametrize(("address", "reached"), [("127.0.0.1", False), ("localhost", False), ("10.0.0.11", True)])
+def test_a_side_channel_that_cannot_be_reached_from_another_host_is_found(address, reached):
     settled = plan("demo")
     env = {**settled.engines[0].env, "VLLM_NIXL_SIDE_CHANNEL_HOST": address}
     apart = with_options(with_options(settled, "prefill-0", host="10.0.0.11", env=env), "decode-0", host="10.0.0.12")
-    told = [*agreement.findings(apart, MACHINE)]
-    assert (
-        told
-        == [
-            f"prefill-0 tells decode to fetch KV caches from {address}, but decode runs on another host (10.0.0.12): "
-            "set roles.prefill.env.VLLM_NIXL_SIDE_CHANNEL_HOST to an address of 10.0.0.11"
-        ]
-        * found
+    told = (
+        f"roles.prefill.env.VLLM_NIXL_SIDE_CHANNEL_HOST: prefill-0 tells decode to fetch KV caches from {address}, "
+        "but decode runs on another host (10.0.0.12): set roles.prefill.env.VLLM_NIXL_SIDE_CHANNEL_HOST to an address "
+        "of 10.0.0.11"
     )
+    assert found(apart) == ([] if reached else [told])
 
 
 def test_what_an_engine_loads_is_read_from_its_command_line():

@@ -11,11 +11,11 @@ from launcher import machine, preflight
 from launcher.errors import PreflightError
 from launcher.inventory import Listener
 from launcher.preflight import devices, engine_installed, memory, model_files, ports, tracing
-from tests.launcher.builders import GIB, MACHINE, model_folder, plan
+from tests.launcher.builders import GIB, MACHINE, case, faults, model_folder
 
 
-def with_model(folder, *overrides):
-    return plan("demo", "model.bundled=null", f'model.path="{folder}"', *overrides)
+def with_model(folder, *overrides, machine=MACHINE):
+    return case("demo", "model.bundled=null", f'model.path="{folder}"', *overrides, machine=machine)
 
 
 @pytest.fixture
@@ -27,14 +27,14 @@ def installed(monkeypatch):
 
 
 def test_a_plan_that_fits_passes(tmp_path, installed):
-    preflight.check(with_model(model_folder(tmp_path)), MACHINE)
+    assert not [*preflight.judge(with_model(model_folder(tmp_path)))]
 
 
 def test_all_findings_come_together(tmp_path, installed):
     installed.clear()
     crowded = replace(MACHINE, memory_available=GIB, listeners={8000: Listener(4711, "nginx -g daemon")})
     with pytest.raises(PreflightError) as caught:
-        preflight.check(with_model(tmp_path / "gone"), crowded)
+        preflight.refuse([*preflight.judge(with_model(tmp_path / "gone", machine=crowded))])
     text = str(caught.value)
     assert len(caught.value.messages) == 4
     for part in ("vLLM is not installed", "does not exist", "not enough memory", "port 8000"):
@@ -44,18 +44,18 @@ def test_all_findings_come_together(tmp_path, installed):
 
 def test_a_missing_engine_names_the_command_that_installs_it(installed):
     installed.clear()
-    (cpu,) = engine_installed.findings(plan("demo"), MACHINE)
+    (cpu,) = faults(engine_installed.RULES, case("demo"))
     assert "/opt/duet/bin/python -m pip install '.[cpu]'" in cpu
-    (gpu,) = engine_installed.findings(plan("interactive"), MACHINE)
+    (gpu,) = faults(engine_installed.RULES, case("interactive"))
     assert "[gpu]" in gpu
 
 
 def test_a_missing_transfer_library_is_found(installed):
     installed.discard("nixl")
-    (finding,) = engine_installed.findings(plan("demo"), MACHINE)
-    assert finding.startswith("NIXL, which moves the KV cache, is not installed")
+    (finding,) = faults(engine_installed.RULES, case("demo"))
+    assert finding.startswith("kv_transfer.connector: NIXL, which moves the KV cache, is not installed")
     installed.add("nixl_cu12")
-    assert not [*engine_installed.findings(plan("demo"), MACHINE)]
+    assert not faults(engine_installed.RULES, case("demo"))
 
 
 @pytest.mark.parametrize(
@@ -67,21 +67,21 @@ def test_a_missing_transfer_library_is_found(installed):
 )
 def test_a_connector_s_own_library_is_asked_for_instead(installed, connector, module, package):
     installed.discard("nixl")
-    settled = plan("api-throughput", f"kv_transfer={{connector: {connector}}}")
-    (finding,) = engine_installed.findings(settled, MACHINE)
+    settled = case("api-throughput", f"kv_transfer={{connector: {connector}}}")
+    (finding,) = faults(engine_installed.RULES, settled)
     assert finding.endswith(f"/opt/duet/bin/python -m pip install {package}")
     installed.add(module)
-    assert not [*engine_installed.findings(settled, MACHINE)]
+    assert not faults(engine_installed.RULES, settled)
 
 
 def test_files_need_no_library(installed):
     installed.discard("nixl")
-    assert not [*engine_installed.findings(plan("demo", "kv_transfer={connector: shared-storage}"), MACHINE)]
+    assert not faults(engine_installed.RULES, case("demo", "kv_transfer={connector: shared-storage}"))
 
 
 def test_an_aggregated_engine_needs_no_transfer_library(installed):
     installed.discard("nixl")
-    assert not [*engine_installed.findings(plan("single-gpu"), MACHINE)]
+    assert not faults(engine_installed.RULES, case("single-gpu"))
 
 
 @pytest.mark.parametrize(
@@ -90,85 +90,85 @@ def test_an_aggregated_engine_needs_no_transfer_library(installed):
 def test_a_torchvision_for_another_torch_is_found(installed, monkeypatch, torch, vision, broken):
     installed.add("torchvision")
     monkeypatch.setattr(engine_installed, "version", {"torch": torch, "torchvision": vision}.__getitem__)
-    assert bool([*engine_installed.findings(plan("demo"), MACHINE)]) is broken
+    assert bool(faults(engine_installed.RULES, case("demo"))) is broken
 
 
 def test_another_engine_command_must_exist(tmp_path, installed):
     installed.clear()
-    (finding,) = engine_installed.findings(plan("demo", "engine_command=[no-such-engine]"), MACHINE)
-    assert finding == "engine_command starts no-such-engine, which is not on the PATH"
-    assert not [*engine_installed.findings(plan("demo", f"engine_command=[{sys.executable}]"), MACHINE)]
+    (finding,) = faults(engine_installed.RULES, case("demo", "engine_command=[no-such-engine]"))
+    assert finding.startswith("engine_command: engine_command starts no-such-engine, which is not on the PATH: ")
+    assert not faults(engine_installed.RULES, case("demo", f"engine_command=[{sys.executable}]"))
 
 
 def test_a_missing_folder_points_to_the_key(tmp_path):
-    (finding,) = model_files.findings(with_model(tmp_path / "gone"), MACHINE)
-    assert finding.startswith(f"the model's folder {tmp_path / 'gone'} does not exist: check model.path")
+    (finding,) = faults(model_files.RULES, with_model(tmp_path / "gone"))
+    assert finding.startswith(f"model.path: the model's folder {tmp_path / 'gone'} does not exist: check model.path")
 
 
 def test_a_folder_without_a_configuration_is_no_model(tmp_path):
-    (finding,) = model_files.findings(with_model(tmp_path), MACHINE)
+    (finding,) = faults(model_files.RULES, with_model(tmp_path))
     assert "has no config.json" in finding
 
 
 def test_a_folder_without_weights_is_unfinished(tmp_path):
     (model_folder(tmp_path) / "model.safetensors").unlink()
-    (finding,) = model_files.findings(with_model(tmp_path), MACHINE)
+    (finding,) = faults(model_files.RULES, with_model(tmp_path))
     assert "has no weights" in finding
 
 
 @pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin"])
 def test_a_whole_folder_passes(tmp_path, weights):
     (model_folder(tmp_path) / "model.safetensors").rename(tmp_path / weights)
-    assert not [*model_files.findings(with_model(tmp_path), MACHINE)]
+    assert not faults(model_files.RULES, with_model(tmp_path))
 
 
 def test_a_hub_id_is_left_to_the_engine():
-    assert not [*model_files.findings(plan("interactive"), MACHINE)]
+    assert not faults(model_files.RULES, case("interactive"))
 
 
 def test_missing_gpus_are_counted():
-    (finding,) = devices.findings(plan("api-throughput"), replace(MACHINE, gpus=MACHINE.gpus[:2]))
-    assert finding.startswith("the plan needs 4 GPU(s) and this machine shows 2")
-    assert not [*devices.findings(plan("api-throughput"), MACHINE)]
-    assert not [*devices.findings(plan("demo"), replace(MACHINE, gpus=()))]
+    (finding,) = faults(devices.RULES, case("api-throughput", machine=replace(MACHINE, gpus=MACHINE.gpus[:2])))
+    assert finding.startswith("device: the plan needs 4 GPU(s) and this machine shows 2")
+    assert not faults(devices.RULES, case("api-throughput"))
+    assert not faults(devices.RULES, case("demo", machine=replace(MACHINE, gpus=())))
 
 
 def test_memory_that_does_not_suffice_is_broken_down(tmp_path):
     settled = with_model(model_folder(tmp_path), "roles.decode.kv_cache_memory=8GiB")
-    (finding,) = memory.findings(settled, replace(MACHINE, memory_available=10 * GIB))
-    assert finding.startswith("not enough memory: 2 engines need about 12.3GiB")
+    (finding,) = faults(memory.RULES, replace(settled, inventory=replace(MACHINE, memory_available=10 * GIB)))
+    assert finding.startswith("roles: not enough memory: 2 engines need about 12.3GiB")
     assert "10.0GiB are free" in finding
-    assert not [*memory.findings(settled, MACHINE)]
+    assert not faults(memory.RULES, settled)
 
 
 def test_a_gpu_measures_for_itself():
-    assert not [*memory.findings(plan("api-throughput"), replace(MACHINE, memory_available=0))]
+    assert not faults(memory.RULES, case("api-throughput", machine=replace(MACHINE, memory_available=0)))
 
 
 def test_a_kv_cache_that_cannot_hold_one_request_is_found(tmp_path):
     settled = with_model(model_folder(tmp_path), "roles.prefill.kv_cache_memory=3MiB")
-    (finding,) = memory.findings(settled, MACHINE)
+    (finding,) = faults(memory.RULES, settled)
     assert finding == (
-        "roles.prefill.kv_cache_memory of 3.0MiB holds 1536 tokens, but one request may have 2048 "
+        "roles.prefill.kv_cache_memory: 3.0MiB hold 1536 tokens, but one request may have 2048 "
         "(model.max_model_len): give at least 4.0MiB or lower model.max_model_len"
     )
 
 
 def test_a_kv_cache_that_just_holds_one_request_passes(tmp_path):
-    assert not [*memory.findings(with_model(model_folder(tmp_path), "roles.prefill.kv_cache_memory=4MiB"), MACHINE)]
+    assert not faults(memory.RULES, with_model(model_folder(tmp_path), "roles.prefill.kv_cache_memory=4MiB"))
 
 
 def test_the_precision_of_the_kv_cache_counts(tmp_path):
     folder = model_folder(tmp_path)
     sizes = ("roles.prefill.kv_cache_memory=3MiB", "roles.decode.kv_cache_memory=3MiB")
-    assert len([*memory.findings(with_model(folder, *sizes, "model.dtype=float32"), MACHINE)]) == 2
-    assert not [*memory.findings(with_model(folder, *sizes, "quantization.kv_cache_dtype=fp8"), MACHINE)]
+    assert len([*faults(memory.RULES, with_model(folder, *sizes, "model.dtype=float32"))]) == 2
+    assert not faults(memory.RULES, with_model(folder, *sizes, "quantization.kv_cache_dtype=fp8"))
 
 
 @pytest.mark.parametrize("config", [{"num_hidden_layers": None}, {"num_attention_heads": None}])
 def test_a_model_whose_configuration_does_not_tell_is_not_judged(tmp_path, config):
     folder = model_folder(tmp_path, config)
-    assert not [*memory.findings(with_model(folder, "roles.prefill.kv_cache_memory=1MiB"), MACHINE)]
+    assert not faults(memory.RULES, with_model(folder, "roles.prefill.kv_cache_memory=1MiB"))
 
 
 def test_the_owner_of_a_taken_port_is_named():
@@ -177,7 +177,7 @@ def test_the_owner_of_a_taken_port_is_named():
         listener.listen()
         port = listener.getsockname()[1]
         here = machine.look({})
-    (finding,) = ports.findings(plan("demo", f"proxy.port={port}"), here)
+    (finding,) = faults(ports.RULES, case("demo", f"proxy.port={port}", machine=here))
     command = here.listeners[port].command
     assert command
     assert f"port {port} for the proxy is taken by pid {os.getpid()} ({command}): " in finding
@@ -186,34 +186,34 @@ def test_the_owner_of_a_taken_port_is_named():
 
 def test_the_owner_of_a_taken_port_may_be_unknown():
     machine_of_others = replace(MACHINE, listeners={8000: Listener(None, "a process of another user")})
-    (finding,) = ports.findings(plan("demo"), machine_of_others)
+    (finding,) = faults(ports.RULES, case("demo", machine=machine_of_others))
     assert "taken by a process of another user: " in finding
 
 
 def test_a_free_port_passes():
-    assert not [*ports.findings(plan("demo"), replace(MACHINE, listeners={8001: Listener(1, "x")}))]
+    assert not faults(ports.RULES, case("demo", machine=replace(MACHINE, listeners={8001: Listener(1, "x")})))
 
 
 def test_a_file_in_place_of_the_model_folder_is_told_apart(tmp_path):
     file = tmp_path / "config.json"
     file.write_text("{}")
-    (finding,) = model_files.findings(with_model(file), MACHINE)
-    assert finding.startswith(f"{file} is no folder")
+    (finding,) = faults(model_files.RULES, with_model(file))
+    assert finding.startswith(f"model.path: {file} is no folder")
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "203.0.113.1"])
 def test_an_address_that_is_not_ours_is_found_before_the_start(host):
-    settled = plan("demo", f"proxy.host={host}", "proxy.port=8999")
-    (finding,) = ports.findings(settled, MACHINE)
-    assert finding.startswith(f"the proxy cannot listen on {host}:8999 (")
+    settled = case("demo", f"proxy.host={host}", "proxy.port=8999")
+    (finding,) = faults(ports.RULES, settled)
+    assert finding.startswith(f"proxy.host: the proxy cannot listen on {host}:8999 (")
 
 
 def test_tracing_without_its_packages_names_the_command_that_installs_them(monkeypatch):
     monkeypatch.setattr(tracing, "find_spec", lambda name: None)
-    assert not [*tracing.findings(plan("demo"), MACHINE)]
-    (finding,) = tracing.findings(plan("demo", "proxy.tracing={endpoint: 'http://127.0.0.1:4318'}"), MACHINE)
+    assert not faults(tracing.RULES, case("demo"))
+    (finding,) = faults(tracing.RULES, case("demo", "proxy.tracing={endpoint: 'http://127.0.0.1:4318'}"))
     assert "/opt/duet/bin/python -m pip install '.[tracing]'" in finding
 
 
 def test_tracing_with_its_packages_passes():
-    assert not [*tracing.findings(plan("demo", "proxy.tracing={endpoint: 'http://127.0.0.1:4318'}"), MACHINE)]
+    assert not faults(tracing.RULES, case("demo", "proxy.tracing={endpoint: 'http://127.0.0.1:4318'}"))

@@ -2,14 +2,14 @@
 
 import pytest
 
-from launcher import loader, planner, preflight
+from launcher import loader
 from launcher.errors import ProfileError
-from tests.launcher.builders import MACHINE, RUN_DIRECTORY, model_folder
+from launcher.preflight import thresholds
+from tests.launcher.builders import case, faults, model_folder
 
 
 def remarks(reference: str, *overrides: str) -> list[str]:
-    profile = loader.load(reference, overrides)
-    return [*preflight.remarks(profile, planner.plan(profile, MACHINE, name="mine", run_directory=RUN_DIRECTORY))]
+    return faults(thresholds.RULES, case(reference, *overrides))
 
 
 def test_a_shipped_profile_needs_no_remark():
@@ -36,7 +36,7 @@ def test_the_models_own_length_counts_when_the_profile_names_none(tmp_path):
 
 def test_settings_for_prefill_have_no_effect_without_it():
     found = remarks("single-gpu", "proxy.pd.idle_decode=true", "proxy.selection.prefill=ttft")
-    assert [remark.split(" has no effect")[0] for remark in found] == ["proxy.pd", "proxy.selection.prefill: ttft"]
+    assert [remark.split(" has no effect")[0] for remark in found] == ["proxy.pd: it", "proxy.selection.prefill: ttft"]
 
 
 @pytest.mark.parametrize(
