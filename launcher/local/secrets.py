@@ -1,7 +1,8 @@
-"""Reads the secrets that engines get as variables, from where the plan says they are, and only when an engine starts.
+"""Reads the secrets that engines get as variables, from where the plan says they are, when an engine starts.
 
-A reference is ``{"env": name}``, a variable of the launcher's own environment, or ``{"file": path}``, a file whose whole
-content it is, without the last line end.
+
+A reference is ``{"env": name}``, a variable of the launcher's own environment, or ``{"file": path}``, a file that holds
+it and nothing else but perhaps a last line end.
 """
 
 from collections.abc import Callable, Iterable, Mapping

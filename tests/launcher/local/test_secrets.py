@@ -57,5 +57,6 @@ def test_all_that_is_missing_is_told_at_once_and_each_once(tmp_path: Path):
         check([("prefill-0", references), ("decode-0", references)], {"TOKEN": ""})
     assert len(caught.value.messages) == 2
     assert caught.value.messages[0] == (
-        "secret HF_TOKEN: the variable TOKEN is not there or empty: set it where you start from (for prefill-0, decode-0)"
+        "secret HF_TOKEN: the variable TOKEN is not there or empty: set it where you start from "
+        "(for prefill-0, decode-0)"
     )
