@@ -1,0 +1,57 @@
+"""Decision: how texts are written in unit files, so that systemd reads exactly these again (systemd.syntax, .service)."""
+
+import re
+from collections.abc import Sequence
+
+from launcher.errors import PlanError
+
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "%": "%%"}
+_PLAIN = frozenset(map(chr, range(0x20, 0x7F)))
+_IN_A_NAME = re.compile(r"[^A-Za-z0-9:_.-]")
+_LONGEST_NAME = 255
+
+
+def command(argv: Sequence[str]) -> str:
+    """For ``ExecStart=`` and its kind: nothing in it is a variable of systemd's."""
+    program = argv[0]
+    if not program.startswith("/") or not program.isprintable():
+        raise PlanError(f"systemd cannot start {program!r}: it takes an absolute path without control characters")
+    return " ".join(word(part) for part in (f":{program}", *argv[1:]))
+
+
+def assignment(name: str, value: str) -> str:
+    """For ``Environment=``."""
+    return word(f"{name}={value}")
+
+
+def word(text: str) -> str:
+    """One item of a line that is unquoted and whose specifiers are expanded."""
+    return f'"{"".join(_ESCAPES.get(each) or _character(each, text) for each in text)}"'
+
+
+def rest_of_line(text: str) -> str:
+    """What stands alone up to the end of a line, e.g. a path, and is not unquoted."""
+    if not text.isprintable() or text != text.strip() or text.endswith("\\"):
+        raise PlanError(f"systemd cannot take {text!r}: choose a name without control characters, blanks or \\ at its ends")
+    return text.replace("%", "%%")
+
+
+def description(text: str) -> str:
+    """For people: control characters become blanks."""
+    return " ".join(text.split()).rstrip("\\").replace("%", "%%")
+
+
+def unit_name(*parts: str, suffix: str) -> str:
+    """``<parts>.<suffix>``, with ``\\xNN`` for what a unit's name cannot have, as ``systemd-escape`` writes it."""
+    name = _IN_A_NAME.sub(lambda match: "".join(f"\\x{byte:02x}" for byte in match[0].encode()), "-".join(parts))
+    if len(name) + len(suffix) + 1 > _LONGEST_NAME:
+        raise PlanError(f"{name} is too long for the name of a unit: give the profile a shorter one")
+    return f"{name}.{suffix}"
+
+
+def _character(each: str, text: str) -> str:
+    if each == "\0":
+        raise PlanError(f"systemd cannot take {text!r}: it has a zero byte")
+    if each in _PLAIN or each.isprintable():
+        return each
+    return "".join(f"\\x{byte:02x}" for byte in each.encode("utf-8", "surrogateescape"))
