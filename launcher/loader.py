@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -21,6 +21,12 @@ def shipped_profiles() -> dict[str, Path]:
     checkout = Path(__file__).parent.parent / "profiles"
     folder = packaged if packaged.is_dir() else checkout
     return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+_ELSEWHERE: Mapping[KeyPath, str] = {
+    ("proxy", "objectives"): "objectives, beside proxy: they are the whole deployment's",
+}
+"""Keys that the shape of a part knows and that a profile writes elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,12 @@ def resolve(reference: str, overrides: Sequence[str] = ()) -> Resolved:
     document = _read_chain(locate(reference), ())
     for override in overrides:
         document = _apply(document, override)
+    if faults := [
+        f"{document.places[old]}: {dotted(old)}: write {new}"
+        for old, new in _ELSEWHERE.items()
+        if old in document.places
+    ]:
+        raise ProfileError(faults)
     try:
         text = json.dumps(_without_nulls(document.data))
         if "\\u0000" in text:

@@ -22,8 +22,14 @@ class EngineInstance:
     port: int
     side_channel_port: int | None
     """Where its KV connector listens, from this port on; ``None`` if it does not."""
-    gpus: tuple[int, ...]
-    """CUDA device indices; empty on a CPU."""
+    devices: tuple[str, ...]
+    """Its GPUs, by UUID where that is known and else by index; empty on a CPU. Two engines may share some."""
+    device_type: str | None
+    """The kind of GPU, where the profile or this machine tells."""
+    device_memory: int | None
+    """Bytes of one GPU, where the profile or this machine tells."""
+    secrets: Mapping[str, Mapping[str, str]]
+    """Variables whose text is elsewhere: ``{"env": name}`` of the launcher's own, or ``{"file": path}``."""
     kv_cache_memory: int | None
     """Bytes; ``None``: the engine decides."""
 
@@ -96,6 +102,8 @@ class Plan:
     """Seconds until everything must be ready."""
     kv_lease: int
     """Seconds that prefill keeps KV for decode; 0 without prefill."""
+    scaling: Mapping[Role, tuple[int, int]]
+    """Fewest and most instances of a role that a cluster may run, where the profile says it."""
 
     def instance_names(self) -> tuple[str, ...]:
         """All processes, in the order they start."""

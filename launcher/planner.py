@@ -1,19 +1,19 @@
 """Decision: profile + machine -> plan. Names, ports and devices are settled here and only here."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
-from launcher import engine_args
+from launcher import devices, engine_args
 from launcher.errors import PlanError
 from launcher.fingerprint import fingerprints
 from launcher.inventory import Inventory
 from launcher.kv_transfer import CONNECTORS, ConnectorSetup, Engine
 from launcher.plan import EngineInstance, Plan, PlannedFile, ProxyInstance
-from launcher.profile import Device, Model, Ports, Profile, RoleSettings
+from launcher.profile import Model, Ports, Profile, RoleSettings
 from proxy import config as proxy_config
 from proxy.config import ProxyConfig
+from proxy.settings import Objectives
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 
 _HOST = "127.0.0.1"  # engines have no authentication: only the proxy is reachable from outside
@@ -30,7 +30,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
     known = fingerprints(engines, inventory)
     connector = profile.kv_transfer.connector if profile.roles.prefill else None
     config_path = run_directory / "proxy.json"
-    settings = profile.proxy
+    settings = replace(profile.proxy, objectives=Objectives(ttft=profile.objectives.ttft))
     proxy = ProxyInstance(
         name="proxy",
         argv=(inventory.python, "-P", "-m", "proxy", "--config", str(config_path)),
@@ -66,6 +66,11 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
         files=(PlannedFile(str(config_path), proxy_config.dump(config)),),
         startup_timeout=profile.startup_timeout,
         kv_lease=profile.kv_transfer.lease if profile.roles.prefill else 0,
+        scaling={
+            role: (settings.scaling.min_replicas, settings.scaling.max_replicas)
+            for role, settings in profile.roles.items()
+            if settings.scaling is not None
+        },
     )
 
 
@@ -89,12 +94,12 @@ def _engines(
     taken = {profile.proxy.port, *inventory.listeners}
     if profile.proxy.admin is not None:
         taken.add(profile.proxy.admin.port)
-    gpus = count()
+    devices_of = devices.assign(profile, inventory)
     engines = []
     for role, settings in profile.roles.items():
         for number in range(settings.replicas):
             name = f"{role}-{number}"
-            devices = _devices(profile.device, settings.tensor_parallel, gpus)
+            mine = devices_of[name]
             port = _free_port(profile.ports, "engine", taken)
             side_port, setup = _connector(profile, role, settings, name, taken, run_directory)
             options = engine_args.argv(
@@ -107,7 +112,7 @@ def _engines(
                 port=port,
                 of_connector=setup.all_options() if setup else {},
             )
-            env = engine_args.environment(profile, settings, name=name, cores=cores, gpus=devices)
+            env = engine_args.environment(profile, role, settings, name=name, cores=cores, devices=mine)
             if setup is not None:
                 env = {**setup.env_defaults, **env, **setup.env}
             program = profile.engine_command or (inventory.python, *engine_args.ENGINE_MODULE)
@@ -120,7 +125,10 @@ def _engines(
                     host=_HOST,
                     port=port,
                     side_channel_port=side_port,
-                    gpus=devices,
+                    devices=mine,
+                    device_type=settings.device_type or devices.kind(mine, inventory),
+                    device_memory=devices.memory(settings.device_memory, mine, inventory),
+                    secrets=_secrets(profile, settings),
                     kv_cache_memory=settings.kv_cache_memory and int(settings.kv_cache_memory),
                 )
             )
@@ -153,8 +161,12 @@ def _connector(
     return engine.port, setup
 
 
-def _devices(device: Device, number: int, indices: Iterator[int]) -> tuple[int, ...]:
-    return tuple(next(indices) for _ in range(number)) if device is Device.CUDA else ()
+def _secrets(profile: Profile, settings: RoleSettings) -> dict[str, Mapping[str, str]]:
+    """Of the profile and the role, sorted; a file with its whole path."""
+    return {
+        name: {"env": each.env} if each.env else {"file": str(Path(str(each.file)).expanduser().absolute())}
+        for name, each in sorted({**profile.secrets, **settings.secrets}.items())
+    }
 
 
 def _free_port(ports: Ports, key: str, taken: set[int], width: int = 1) -> int:

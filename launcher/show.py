@@ -190,7 +190,7 @@ def _duration(seconds: float) -> str:
 def _details(instance: EngineInstance | ProxyInstance) -> str:
     if isinstance(instance, ProxyInstance):
         return ""
-    gpus = f", GPU {','.join(map(str, instance.gpus))}" if instance.gpus else ""
+    gpus = f", GPU {','.join(instance.devices)}" if instance.devices else ""
     side = f", side channel {instance.side_channel_port}" if instance.side_channel_port else ""
     return f" ({instance.role}{gpus}{side})"
 

@@ -4,37 +4,22 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from launcher.errors import PlanError
 from launcher.kv_transfer.setup import ConnectorSetup, Engine
 from launcher.profile import Device, KVTransfer
-from proxy.topology import Role
-
-_PIPELINE, _DATA = "pipeline-parallel-size", "data-parallel-size"
 
 
 def width(engine: Engine) -> int:
     """Each data-parallel rank listens on a port of its own, one after the other."""
-    return engine.degree(_DATA)
+    return engine.settings.data_parallel
 
 
 def pull(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
     """``NixlConnector``."""
-    if engine.degree(_PIPELINE) > 1:
-        raise PlanError(
-            f"roles.{engine.role}.engine_args.{_PIPELINE}: {settings.connector} moves no KV cache of an engine that is "
-            "split into stages; use tensor_parallel (nixl-push can do it on prefill)"
-        )
     return ConnectorSetup({"kv_connector": "NixlConnector", **_config(settings, engine)}, _env(engine), _lines(engine))
 
 
 def push(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
     """``NixlPushConnector``. Engines get no fixed names: see the proxy's hand-off."""
-    if engine.role is Role.DECODE and engine.degree(_PIPELINE) > 1:
-        raise PlanError(f"roles.decode.engine_args.{_PIPELINE}: nixl-push splits prefill alone into stages")
-    if engine.degree(_DATA) > 1:
-        raise PlanError(
-            f"roles.{engine.role}.engine_args.{_DATA}: with nixl-push each engine is one instance; use replicas"
-        )
     config: dict[str, JsonValue] = {"kv_connector": "NixlPushConnector", **_config(settings, engine)}
     return ConnectorSetup(config, _env(engine), _lines(engine))
 

@@ -1,13 +1,11 @@
 """Shapes: what a KV connector is told of an engine, and what it needs there."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from launcher.errors import PlanError
 from launcher.profile import Device, RoleSettings
 from proxy.topology import Role
 
@@ -31,16 +29,6 @@ class Engine:
     def kv_role(self) -> str:
         """In vLLM's words."""
         return _ENGINE_ROLE[self.role]
-
-    def degree(self, option: str) -> int:
-        """How many ways it is split by this option of vLLM, e.g. ``pipeline-parallel-size``; raises PlanError."""
-        for key, value in self.settings.engine_args.items():
-            if key.replace("_", "-") == option:
-                if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                    place = f"roles.{self.role}.engine_args.{key}"
-                    raise PlanError(f"{place}: write a whole number from 1, unquoted, not {json.dumps(value)}")
-                return value
-        return 1
 
 
 @dataclass(frozen=True, slots=True)

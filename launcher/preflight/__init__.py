@@ -7,6 +7,7 @@ from launcher.preflight import (
     agreement,
     devices,
     engine_installed,
+    matrix,
     memory,
     model_files,
     ports,
@@ -18,6 +19,7 @@ from launcher.preflight.finding import Case, Finding, Layer, Rule, Severity
 
 RULES: tuple[Rule, ...] = (
     *agreement.RULES,
+    *matrix.RULES,
     *model_files.RULES,
     *quantization.RULES,
     *thresholds.RULES,

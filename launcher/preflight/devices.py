@@ -7,9 +7,9 @@ from launcher.preflight.finding import Case, Fault, Layer, Rule
 
 def _missing(case: Case) -> Iterator[Fault]:
     """GPUs that are planned but not there."""
-    wanted = {gpu for engine in case.plan.engines for gpu in engine.gpus}
-    missing = wanted - {gpu.index for gpu in case.inventory.gpus}
-    if missing:
+    wanted = {device for engine in case.plan.engines for device in engine.devices}
+    known = {name for gpu in case.inventory.gpus for name in (gpu.uuid, str(gpu.index))}
+    if wanted - known:
         yield Fault(
             "device",
             f"the plan needs {len(wanted)} GPU(s) and this machine shows {len(case.inventory.gpus)}",

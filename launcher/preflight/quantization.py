@@ -13,8 +13,7 @@ def _declared(case: Case) -> Iterator[Fault]:
     config = read_config(plan.model)
     if plan.checkpoint_scheme is None or not config:
         return
-    declared = config.get("quantization_config") or config.get("compression_config")
-    found = scheme(_mapping(declared or _mapping(config.get("text_config")).get("quantization_config")))
+    found = scheme(declared_of(config))
     if found != plan.checkpoint_scheme:
         yield Fault(
             "quantization.checkpoint_scheme",
@@ -22,6 +21,12 @@ def _declared(case: Case) -> Iterator[Fault]:
             "correct the profile or serve another checkpoint",
             values={"quantization.checkpoint_scheme": plan.checkpoint_scheme, "config.json": found or "not quantized"},
         )
+
+
+def declared_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a config.json says of quantization; empty for nothing."""
+    declared = config.get("quantization_config") or config.get("compression_config")
+    return _mapping(declared or _mapping(config.get("text_config")).get("quantization_config"))
 
 
 def scheme(quantization: Mapping[str, Any] | None) -> str | None:

@@ -76,8 +76,8 @@ def test_an_unknown_key_that_resembles_nothing_is_just_unknown(tmp_path):
 
 
 def test_a_missing_key_is_told_at_the_place_of_its_parent(tmp_path):
-    file = write(tmp_path, PAIR + "    speculation:\n      method: ngram\n")
-    assert faults(file) == [f"{file}:7: speculation.num_speculative_tokens: is missing"]
+    file = write(tmp_path, PAIR + "    speculation:\n      num_speculative_tokens: 3\n")
+    assert faults(file) == [f"{file}:7: speculation.method: is missing"]
 
 
 def test_an_empty_file_misses_all_that_is_needed(tmp_path):

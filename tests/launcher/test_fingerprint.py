@@ -72,7 +72,7 @@ def test_nothing_is_found_in_a_shipped_profile(name):
 @pytest.mark.parametrize(
     ("override", "told"),
     [
-        ("engine_args.attention-backend=FLASHINFER", "option --attention-backend differs: prefill-0 has FLASHINFER"),
+        ("attention_backend=FLASHINFER", "option --attention-backend differs: prefill-0 has FLASHINFER"),
         (
             'engine_args.hf_overrides={"rope_theta": 5}',
             'option --hf-overrides differs: prefill-0 has {"rope_theta": 5}',
@@ -82,10 +82,10 @@ def test_nothing_is_found_in_a_shipped_profile(name):
         ("engine_args.load-format=dummy", "option --load-format differs"),
         ("engine_args.mamba-ssm-cache-dtype=float16", "option --mamba-ssm-cache-dtype differs"),
         (
-            "engine_args.chat-template=/t.jinja",
-            "option --chat-template differs: prefill-0 has /t.jinja",
+            "engine_args.chat-template-content-format=string",
+            "option --chat-template-content-format differs: prefill-0 has string",
         ),
-        ("engine_args.tokenizer=/other", "option --tokenizer differs"),
+        ("engine_args.tokenizer-mode=slow", "option --tokenizer-mode differs"),
         (
             "env.VLLM_KV_CACHE_LAYOUT=HND",
             "variable VLLM_KV_CACHE_LAYOUT differs: prefill-0 has HND, decode-0 has (not set)",
@@ -104,21 +104,21 @@ def test_what_only_one_role_has_is_found_before_the_start(override, told):
 
 @pytest.mark.parametrize(("prefill", "decode", "refused"), [(32, 16, True), (16, 32, False), (32, 32, False)])
 def test_block_sizes_that_do_not_fit_are_found(prefill, decode, refused):
-    told = findings(f"roles.prefill.engine_args.block-size={prefill}", f"roles.decode.engine_args.block_size={decode}")
+    told = findings(f"roles.prefill.block_size={prefill}", f"roles.decode.block_size={decode}")
     assert bool(told) is refused
     assert not refused or "block size differs: prefill-0 has 32, decode-0 has 16" in told[0]
 
 
 def test_a_block_size_that_only_one_role_sets_is_left_to_the_running_engines():
-    assert findings("roles.prefill.engine_args.block-size=32") == []
+    assert findings("roles.prefill.block_size=32") == []
 
 
 @pytest.mark.parametrize(
     "override",
     [
-        *("engine_args.scheduling-policy=priority", "engine_args.max-num-queued-reqs=5", "max_num_seqs=3"),
+        *("scheduling_policy=priority", "max_num_queued_reqs=5", "max_num_seqs=3"),
         *("max_num_batched_tokens=4096", "env.VLLM_LOGGING_LEVEL=DEBUG", "kv_cache_memory=512MiB", "replicas=3"),
-        *("engine_args.enable-prefix-caching=false", "engine_args.prefix-caching-hash-algo=xxhash"),
+        *("enable_prefix_caching=false", "engine_args.prefix-caching-hash-algo=xxhash"),
     ],
 )
 def test_what_may_differ_is_no_finding(override):
@@ -126,7 +126,7 @@ def test_what_may_differ_is_no_finding(override):
 
 
 def test_all_findings_are_told():
-    assert len(findings("roles.prefill.env.VLLM_MLA_DISABLE='1'", "roles.decode.engine_args.tokenizer=/t")) == 2
+    assert len(findings("roles.prefill.env.VLLM_MLA_DISABLE='1'", "roles.decode.engine_args.tokenizer-mode=slow")) == 2
 
 
 DRAFT = ("speculation.method=draft_model", "speculation.num_speculative_tokens=2", "speculation.draft=/draft")
@@ -138,8 +138,7 @@ def test_speculation_whose_draft_has_kv_layers_is_a_fact():
 
 
 def test_a_draft_on_decode_alone_is_found():
-    of_decode = ("spec-method=draft_model", "spec-model=/draft", "spec-tokens=2")
-    (finding,) = findings(*(f"roles.decode.engine_args.{option}" for option in of_decode))
+    (finding,) = findings(*(f"roles.decode.{override}" for override in DRAFT))
     assert "speculation differs: prefill-0 has without KV layers, decode-0 has draft_model /draft" in finding
 
 

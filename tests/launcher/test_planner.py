@@ -57,13 +57,13 @@ def test_the_busy_port_of_the_proxy_is_left_to_preflight():
 
 def test_each_gpu_is_given_once():
     settled = plan("api-throughput", "roles.prefill.replicas=2", "roles.prefill.tensor_parallel=1")
-    assert [engine.gpus for engine in settled.engines] == [(0,), (1,), (2, 3)]
-    assert [engine.env["CUDA_VISIBLE_DEVICES"] for engine in settled.engines] == ["0", "1", "2,3"]
+    assert [engine.devices for engine in settled.engines] == [("GPU-0",), ("GPU-1",), ("GPU-2", "GPU-3")]
+    assert [engine.env["CUDA_VISIBLE_DEVICES"] for engine in settled.engines] == ["GPU-0", "GPU-1", "GPU-2,GPU-3"]
 
 
 def test_a_cpu_engine_has_no_gpu():
     for engine in plan("demo").engines:
-        assert engine.gpus == ()
+        assert engine.devices == ()
         assert "CUDA_VISIBLE_DEVICES" not in engine.env
 
 

@@ -47,18 +47,20 @@ def pair_profile(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
     role = {
         "kv_cache_memory": "64MiB",
         "enforce_eager": True,
-        "engine_args": {
-            "enable-auto-tool-choice": True,
-            "tool-call-parser": "hermes",
-            "enable-prompt-tokens-details": True,
-        },
+        "engine_args": {"enable-prompt-tokens-details": True},
         "env": {"VLLM_SERVER_DEV_MODE": "1"},  # for routes by which a test makes an engine give up
     }
     # In 16 bits, logits of random weights tie now and then, and a prompt computed in other pieces decides otherwise.
     content = {
         "description": "A real pair with a tiny model",
         "device": "cpu",
-        "model": {"path": str(model_folder), "served_name": MODEL, "dtype": "float32", "max_model_len": 1024},
+        "model": {
+            "path": str(model_folder),
+            "served_name": MODEL,
+            "dtype": "float32",
+            "max_model_len": 1024,
+            "tool_call_parser": "hermes",
+        },
         "roles": {"prefill": role, "decode": role},
         # Tests count requests and tokens: canaries would be among them.
         "proxy": {"port": 18000, "canary": {"enabled": False}},

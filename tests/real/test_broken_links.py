@@ -159,7 +159,7 @@ async def test_kv_whose_lease_has_ended_or_whose_prefill_is_dead_gives_the_right
     ("change", "standing", "reason"),
     [
         ("model.dtype=bfloat16", "out", "hand-shakes or transfers of KV failed"),
-        ("roles.decode.engine_args.block-size=32", "refused", "block size"),
+        ("roles.decode.block_size=32", "refused", "block size"),
         ("quantization.kv_cache_dtype=fp8", "refused", "KV cache"),
         ("model.path={copy}", "refused", "model"),
     ],

@@ -17,16 +17,16 @@ from tests.launcher.local.test_start import ask
 
 
 def test_a_profile_whose_roles_do_not_agree_is_refused_with_all_reasons(launch: Launch):
-    sizes = ("roles.prefill.engine_args.block-size=32", "roles.decode.engine_args.block-size=16")
+    sizes = ("roles.prefill.block_size=64", "roles.decode.block_size=32")
     running = launch("--set", sizes[0], "--set", sizes[1], "--set", "roles.prefill.env.VLLM_KV_CACHE_LAYOUT=HND")
     assert running.result() == 4
-    assert "block size differs: prefill-0 has 32, decode-0 has 16: give it to both roles" in running.output
+    assert "block size differs: prefill-0 has 64, decode-0 has 32" in running.output
     assert "variable VLLM_KV_CACHE_LAYOUT differs: prefill-0 has HND, decode-0 has (not set)" in running.output
     assert not running.state()
 
 
 def test_engines_that_turn_out_to_differ_serve_without_each_other(launch: Launch, command, proxy_port: int):
-    launch("--set", "roles.prefill.engine_args.block-size=96").wait_ready()
+    launch("--set", "roles.prefill.block_size=96").wait_ready()
     headers, _ = ask(proxy_port)
     assert (headers["x-duet-path"], headers["x-duet-bypass"]) == ("aggregated", "no_pair")
     shown = command("status", "--pairs")

@@ -1,0 +1,62 @@
+"""Decision: which GPUs each instance gets."""
+
+from collections.abc import Iterator, Mapping
+from itertools import count
+
+from launcher.errors import PlanError
+from launcher.inventory import Gpu, Inventory
+from launcher.profile import Device, Profile, RoleSettings
+from proxy.topology import Role
+
+
+def assign(profile: Profile, inventory: Inventory) -> Mapping[str, tuple[str, ...]]:
+    """Instance name -> its GPUs, by UUID where the machine tells it: an index may mean another one after a restart.
+
+    Roles that name their devices get those; the others take the ones that nobody named, in order. Raises
+    :class:`PlanError` when a role names another number of devices than its instances need.
+    """
+    if profile.device is Device.CPU:
+        return {
+            f"{role}-{number}": () for role, settings in profile.roles.items() for number in range(settings.replicas)
+        }
+    named = {role: tuple(_named(role, settings, inventory)) for role, settings in profile.roles.items()}
+    taken = {device for devices in named.values() for device in devices}
+    free = (device for device in (_uuid(index, inventory) for index in count()) if device not in taken)
+    found = {}
+    for role, settings in profile.roles.items():
+        own = iter(named[role]) if settings.devices is not None else free
+        for number in range(settings.replicas):
+            found[f"{role}-{number}"] = tuple(next(own) for _ in range(settings.devices_per_instance))
+    return found
+
+
+def kind(devices: tuple[str, ...], inventory: Inventory) -> str | None:
+    """What sort of GPU these are; ``None`` where this machine does not tell."""
+    return next((gpu.name for gpu in _found(devices, inventory)), None)
+
+
+def memory(given: int | None, devices: tuple[str, ...], inventory: Inventory) -> int | None:
+    """Bytes of the smallest of them, or what the profile says."""
+    if given is not None:
+        return int(given)
+    return min((gpu.memory_total for gpu in _found(devices, inventory)), default=None)
+
+
+def _found(devices: tuple[str, ...], inventory: Inventory) -> Iterator[Gpu]:
+    return (gpu for gpu in inventory.gpus if gpu.uuid in devices or str(gpu.index) in devices)
+
+
+def _named(role: Role, settings: RoleSettings, inventory: Inventory) -> Iterator[str]:
+    given = settings.devices or []
+    needed = settings.replicas * settings.devices_per_instance
+    if given and len(given) != needed:
+        raise PlanError(
+            f"roles.{role}.devices names {len(given)} device(s), but {settings.replicas} instance(s) of "
+            f"{settings.devices_per_instance} device(s) each (tensor_parallel x pipeline_parallel x data_parallel) "
+            f"need {needed}: name as many, or change replicas"
+        )
+    yield from (device if isinstance(device, str) else _uuid(device, inventory) for device in given)
+
+
+def _uuid(index: int, inventory: Inventory) -> str:
+    return next((gpu.uuid for gpu in inventory.gpus if gpu.index == index), str(index))

@@ -1,0 +1,24 @@
+"""What is known of a kind of GPU by its name: its compute capability, which decides the kernels it can run."""
+
+import re
+
+CAPABILITIES: tuple[tuple[str, float], ...] = (
+    (r"\bT4\b|\bRTX ?20|\bRTX [4568]000$|TITAN RTX", 7.5),
+    (r"\bV100\b|TITAN V", 7.0),
+    (r"\bP100\b", 6.0),
+    (r"\bA100\b|\bA30\b|\bA800\b", 8.0),
+    (r"\bA10\b|\bA10G\b|\bA16\b|\bA2\b|\bA40\b|\bRTX ?30|\bRTX A\d000|\bA[456]000\b", 8.6),
+    (r"\bL4\b|\bL20\b|\bL40S?\b|\bRTX ?40|\bRTX \d000 Ada|\bAda\b", 8.9),
+    (r"\bH100\b|\bH200\b|\bH800\b|\bH20\b|\bGH200\b", 9.0),
+    (r"\bB100\b|\bB200\b|\bGB200\b", 10.0),
+    (r"\bB300\b|\bGB300\b", 10.3),
+    (r"\bRTX ?50|\bRTX PRO \d000 Blackwell|\bRTX PRO 6000\b", 12.0),
+)
+"""A pattern in the driver's or a person's name of it -> its capability; NVIDIA, https://developer.nvidia.com/cuda-gpus."""
+
+
+def capability(kind: str | None) -> float | None:
+    """``None`` for a kind that is not known here: then nothing is concluded from it."""
+    if kind is None:
+        return None
+    return next((number for pattern, number in CAPABILITIES if re.search(pattern, kind, re.IGNORECASE)), None)

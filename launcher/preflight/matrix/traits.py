@@ -1,0 +1,169 @@
+"""Decision: what combinations are judged by, of each role of a profile; ``None`` is what nobody knows."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from launcher.engine_args import DECODE_ONLY
+from launcher.plan import EngineInstance
+from launcher.preflight.checkpoint import read_config
+from launcher.preflight.finding import Case
+from launcher.preflight.gpus import capability
+from launcher.preflight.quantization import declared_of, scheme
+from launcher.profile import Device, Profile, RoleSettings
+from proxy.topology import Role
+
+Trait = str | int | float | bool | None
+Traits = Mapping[str, Trait]
+
+_BITS = {"bfloat16": 16, "float16": 16, "auto": None, "nvfp4": 4, "nvfp4_4over6": 4, "nvfp4_ds_mla": 4}
+
+
+def traits_of_roles(case: Case) -> Iterator[Traits]:
+    """Those of each role, from its settings, its first instance and the model's configuration."""
+    config = read_config(case.plan.model)
+    for role, settings in case.profile.roles.items():
+        engine = next(each for each in case.plan.engines if each.role is role)
+        yield {
+            "role": role.value,
+            "device": case.profile.device.value,
+            "pd": role is not Role.AGGREGATED,
+            "connector": None if role is Role.AGGREGATED else case.profile.kv_transfer.connector.value,
+            **_of_role(settings),
+            **_of_precision(case.profile, role, settings, config),
+            **_of_speculation(case.profile, role, settings),
+            **_of_device(case.profile, settings, engine),
+            **(architecture := _of_architecture(config)),
+            **_of_split(case, role, settings, engine, architecture),
+            "max_model_len": case.profile.model.max_model_len,
+            "lora": case.profile.model.lora is not None,
+            "model": case.plan.model,
+        }
+
+
+def _of_role(settings: RoleSettings) -> Traits:
+    return {
+        "replicas": settings.replicas,
+        "least_replicas": settings.scaling.min_replicas if settings.scaling else None,
+        "most_replicas": settings.scaling.max_replicas if settings.scaling else None,
+        "tp": settings.tensor_parallel,
+        "pp": settings.pipeline_parallel,
+        "dp": settings.data_parallel,
+        "ep": settings.expert_parallel,
+        "kv_cache_memory": None if settings.kv_cache_memory is None else int(settings.kv_cache_memory),
+        "gpu_memory_utilization": settings.gpu_memory_utilization,
+        "sizes_kv_twice": settings.kv_cache_memory is not None and settings.gpu_memory_utilization is not None,
+        "no_kv_size": settings.kv_cache_memory is None,
+        "block_size": settings.block_size,
+        "odd_block": None if settings.block_size is None else settings.block_size % 16 != 0,
+        "odd_cpu_block": None if settings.block_size is None else settings.block_size % 32 != 0,
+        "max_num_seqs": settings.max_num_seqs,
+        "max_num_batched_tokens": settings.max_num_batched_tokens,
+        "chunked_prefill": settings.enable_chunked_prefill,
+        "prefix_caching": settings.enable_prefix_caching,
+        "scheduling_policy": settings.scheduling_policy,
+        "attention_backend": settings.attention_backend,
+    }
+
+
+def _of_precision(profile: Profile, role: Role, settings: RoleSettings, config: Mapping[str, Any]) -> Traits:
+    quantization = profile.quantization_of(role)
+    declared = declared_of(config)
+    decode = profile.quantization_of(Role.DECODE) if role is Role.PREFILL else quantization
+    kv_dtype = quantization.kv_cache_dtype
+    dtype = profile.model.dtype
+    return {
+        "quantization_key": "quantization" if settings.quantization is None else f"roles.{role}.quantization",
+        "weights": quantization.weights,
+        "scheme": quantization.checkpoint_scheme or (scheme(declared) if declared else None),
+        "quant_method": str(declared.get("quant_method", "")).lower().replace("_", "-") or None,
+        "has_kv_scales": bool(declared.get("kv_cache_scheme")) if declared else None,
+        "desc_act": declared.get("desc_act") if isinstance(declared.get("desc_act"), bool) else None,
+        "block_fp8": bool(declared.get("weight_block_size")) if declared else None,
+        "kv_dtype": kv_dtype,
+        "kv_bits": _BITS.get(kv_dtype, 8),
+        "weights_differ": quantization.weights != decode.weights,
+        "decode_weights": decode.weights,
+        "dtype": dtype if dtype != "auto" else str(config.get("dtype") or config.get("torch_dtype") or "auto"),
+    }
+
+
+def _of_speculation(profile: Profile, role: Role, settings: RoleSettings) -> Traits:
+    speculation = profile.speculation_of(role)
+    draft = None if speculation is None else speculation.draft_settings
+    return {
+        "speculation_key": "speculation" if settings.speculation is None else f"roles.{role}.speculation",
+        "method": None if speculation is None else speculation.method.value,
+        "draft_has_kv": None if speculation is None else speculation.method not in DECODE_ONLY,
+        "has_draft": draft is not None,
+        "k": None if speculation is None else speculation.num_speculative_tokens,
+        "scheduled": speculation is not None and speculation.schedule is not None,
+        "draft_tp": None if draft is None else draft.tensor_parallel,
+        "odd_draft_tp": draft is not None and draft.tensor_parallel not in {None, 1, settings.tensor_parallel},
+    }
+
+
+def _of_device(profile: Profile, settings: RoleSettings, engine: EngineInstance) -> Traits:
+    is_gpu = profile.device is Device.CUDA
+    return {
+        "device_type": engine.device_type,
+        "capability": capability(engine.device_type) if is_gpu else None,
+        "devices": len(engine.devices) if is_gpu else None,
+        "names_devices": settings.devices is not None or settings.device_type is not None,
+    }
+
+
+def _of_split(case: Case, role: Role, settings: RoleSettings, engine: EngineInstance, architecture: Traits) -> Traits:
+    """How this role's instances are split, compared with the model and with decode's."""
+    heads, kv_heads, tp = architecture["heads"], architecture["kv_heads"], settings.tensor_parallel
+    decode = case.profile.roles.decode if role is Role.PREFILL else None
+    others = [each for each in case.plan.engines if each.role is Role.DECODE] if decode else []
+    decode_type = others[0].device_type if others else None
+    both_known = engine.device_type is not None and decode_type is not None
+    return {
+        "uneven_heads": None if not isinstance(heads, int) else heads % tp != 0,
+        "uneven_kv_heads": None if not isinstance(kv_heads, int) else kv_heads % tp != 0 and tp % kv_heads != 0,
+        "copied_kv_heads": None if not isinstance(kv_heads, int) else tp > kv_heads,
+        "decode_tp": None if decode is None else decode.tensor_parallel,
+        "unequal_split": None
+        if decode is None
+        else (tp, settings.block_size) != (decode.tensor_parallel, decode.block_size),
+        "decode_device_type": decode_type,
+        "unequal_devices": engine.device_type != decode_type if both_known else None,
+    }
+
+
+def _of_architecture(config: Mapping[str, Any]) -> Traits:
+    text = config.get("text_config") if isinstance(config.get("text_config"), Mapping) else config
+    assert isinstance(text, Mapping)
+    heads, hidden = _number(text, "num_attention_heads"), _number(text, "hidden_size")
+    kv_heads = _number(text, "num_key_value_heads") or heads
+    experts = next((n for key in _EXPERTS if (n := _number(text, key))), None)
+    is_mla = _number(text, "kv_lora_rank") is not None if config else None
+    kinds = text.get("layer_types")
+    kinds = [str(kind) for kind in kinds] if isinstance(kinds, list) else []
+    return {
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "head_size": _number(text, "head_dim") or (hidden // heads if hidden and heads else None),
+        "layers": _number(text, "num_hidden_layers"),
+        "moe": None if not config else experts is not None,
+        "mla": is_mla,
+        "recurrent": None if not config else any(_RECURRENT & {*kind.split("_")} for kind in kinds) or _is_mamba(text),
+        "encoder_decoder": None if not config else config.get("is_encoder_decoder") is True,
+        "longest": _number(text, "max_position_embeddings"),
+        "nextn": next((n for key in _NEXT if (n := _number(text, key))), 0) if config else None,
+    }
+
+
+_EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+_NEXT = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers", "mtp_num_layers")
+_RECURRENT = frozenset({"mamba", "linear", "recurrent", "rglru"})
+
+
+def _is_mamba(config: Mapping[str, Any]) -> bool:
+    return any(key.startswith(("mamba_", "ssm_")) for key in config)
+
+
+def _number(config: Mapping[str, Any], key: str) -> int | None:
+    value = config.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,21 @@
+"""What all parts of a profile are made of."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ByteSize, ConfigDict, Field
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+Positive = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0)]
+Memory = Annotated[ByteSize, Field(ge=2**20)]
+"""Bytes, written with a unit, e.g. ``256MiB``."""
+EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Name = Annotated[str, Field(min_length=1)]
+
+
+class Shape(BaseModel):
+    """Immutable, strict about types and keys."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
