@@ -5,6 +5,7 @@ import sys
 import typer
 
 from launcher.commands import reading, running, starting
+from launcher.commands.render import render_profile
 from launcher.commands.restart import restart_instances
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
 
@@ -18,6 +19,7 @@ app = typer.Typer(
 )
 app.command("list")(reading.list_profiles)
 app.command("plan")(reading.plan_profile)
+app.command("render")(render_profile)
 app.command("up")(starting.up_profile)
 app.command("demo")(starting.demo)
 app.command("status")(running.show_status)

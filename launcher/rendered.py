@@ -30,8 +30,8 @@ def write(folder: Path, files: Iterable[PlannedFile], *, force: bool = False) ->
         ]
         if strangers and not force:
             raise RunDirectoryError(
-                f"{', '.join(map(str, strangers))}: written by somebody else, or changed since; choose another --out, or "
-                "overwrite with --force"
+                f"{', '.join(map(str, strangers))}: written by somebody else, or changed since; choose another --out, "
+                "or overwrite with --force"
             )
         for path, content in wanted.items():
             _replace(path, content)

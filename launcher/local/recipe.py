@@ -1,5 +1,6 @@
 """Shape: how to run one instance."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from launcher.local.child import Command
@@ -21,3 +22,5 @@ class Recipe:
     """An engine whose threads need :mod:`launcher.local.scheduling`."""
     devices: frozenset[str] = frozenset()
     """On which it takes memory."""
+    secrets: Callable[[], Mapping[str, str]] = dict
+    """Further variables, read when it starts; raises :class:`launcher.errors.SecretError`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from launcher.local import secrets
 from launcher.local.child import Command
 from launcher.local.deployment import PROXY
 from launcher.local.recipe import Recipe
@@ -34,7 +35,8 @@ def engine_recipes(plan: Plan, directory: RunDirectory, environ: Mapping[str, st
             ),
             start_budget=plan.startup_timeout,
             on_cpu=plan.device is Device.CPU,
-            devices=frozenset(map(str, engine.gpus)),
+            devices=frozenset(engine.devices),
+            secrets=secrets.reader(engine.secrets, environ),
         )
 
 

@@ -80,8 +80,10 @@ class Runner:
     async def _start(self) -> None:
         progress = LoadProgress(self.recipe.command.log)
         self._ready_since = None
+        command = self.recipe.command
+        command = replace(command, env={**command.env, **self.recipe.secrets()})
         try:
-            self._child = child = await Child.start(self.recipe.command)
+            self._child = child = await Child.start(command)
         except (OSError, ValueError) as exc:  # no file descriptors left, a zero byte in the environment...
             raise InstanceDiedError(f"{self.recipe.name} cannot be started: {exc}") from exc
         self._around.turns.came_or_went(self.recipe.name)

@@ -28,14 +28,15 @@ _LOOK = 0.5
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Do it; the exit code."""
-    options = _parser().parse_args(arguments)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options, program = _parser().parse_args(arguments[:end]), arguments[end + 1 :]
     try:
         match options.hook:
             case "free":
                 memory = DeviceMemory(machine.device_uses, lambda text: print(text, file=sys.stderr))  # noqa: T201
                 asyncio.run(memory.given_back("it", options.devices, ()))
             case "run":
-                _become(options.secrets, options.program, environ)
+                _become(options.secrets, program, environ)
             case _:
                 asyncio.run(_ready(options.url, options.within, int(environ["MAINPID"]), settle=options.settle))
     except LauncherError as exc:
@@ -49,9 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     hooks = parser.add_subparsers(dest="hook", required=True)
     hooks.add_parser("free").add_argument("devices", nargs="+")
-    run = hooks.add_parser("run")
-    run.add_argument("secrets", nargs="+")
-    run.add_argument("program", nargs="+")
+    hooks.add_parser("run").add_argument("secrets", nargs="+")
     answering = hooks.add_parser("ready")
     answering.add_argument("url")
     answering.add_argument("--within", type=float, required=True, help="seconds")
@@ -67,7 +66,7 @@ def _become(sources: Sequence[str], program: Sequence[str], environ: Mapping[str
         by_variable = place.startswith("env:")
         references[name] = {"env": place.removeprefix("env:")} if by_variable else {"file": str(folder / name)}
     found = secrets.reader(references, environ)()
-    os.execvpe(program[0], program, {**environ, **found})
+    os.execvpe(program[0], [*program], {**environ, **found})
 
 
 async def _ready(url: str, within: float, main_pid: int, *, settle: bool) -> None:

@@ -1,22 +1,27 @@
-"""Decision: how texts are written in unit files, so that systemd reads exactly these again (systemd.syntax, .service)."""
+"""Decision: how texts are written in unit files, so that systemd reads exactly these again.
+
+As ``systemd.syntax(7)`` and ``systemd.service(5)`` say it.
+"""
 
 import re
 from collections.abc import Sequence
 
 from launcher.errors import PlanError
 
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "%": "%%"}
-_PLAIN = frozenset(map(chr, range(0x20, 0x7F)))
+_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "%": "%%"}
+_NEEDS_NO_QUOTES = re.compile(r"[A-Za-z0-9_./:=,@+-]+")
+_CONTINUED = " \\\n    "
 _IN_A_NAME = re.compile(r"[^A-Za-z0-9:_.-]")
 _LONGEST_NAME = 255
 
 
 def command(argv: Sequence[str]) -> str:
-    """For ``ExecStart=`` and its kind: nothing in it is a variable of systemd's."""
+    """For ``ExecStart=`` and its kind, an option a line: nothing in it is a variable of systemd's."""
     program = argv[0]
     if not program.startswith("/") or not program.isprintable():
         raise PlanError(f"systemd cannot start {program!r}: it takes an absolute path without control characters")
-    return " ".join(word(part) for part in (f":{program}", *argv[1:]))
+    first = word(f":{program}")
+    return "".join([first, *(f"{_CONTINUED if part.startswith('--') else ' '}{word(part)}" for part in argv[1:])])
 
 
 def assignment(name: str, value: str) -> str:
@@ -26,13 +31,18 @@ def assignment(name: str, value: str) -> str:
 
 def word(text: str) -> str:
     """One item of a line that is unquoted and whose specifiers are expanded."""
-    return f'"{"".join(_ESCAPES.get(each) or _character(each, text) for each in text)}"'
+    if _NEEDS_NO_QUOTES.fullmatch(text):
+        return text
+    quote = "'" if '"' in text and "'" not in text else '"'
+    return f"{quote}{''.join(_character(each, quote, text) for each in text)}{quote}"
 
 
 def rest_of_line(text: str) -> str:
     """What stands alone up to the end of a line, e.g. a path, and is not unquoted."""
     if not text.isprintable() or text != text.strip() or text.endswith("\\"):
-        raise PlanError(f"systemd cannot take {text!r}: choose a name without control characters, blanks or \\ at its ends")
+        raise PlanError(
+            f"systemd cannot take {text!r}: choose a name without control characters, blanks or \\ at its ends"
+        )
     return text.replace("%", "%%")
 
 
@@ -49,9 +59,11 @@ def unit_name(*parts: str, suffix: str) -> str:
     return f"{name}.{suffix}"
 
 
-def _character(each: str, text: str) -> str:
+def _character(each: str, quote: str, text: str) -> str:
     if each == "\0":
         raise PlanError(f"systemd cannot take {text!r}: it has a zero byte")
-    if each in _PLAIN or each.isprintable():
-        return each
+    if each == quote:
+        return f"\\{quote}"
+    if each in _ESCAPES or each.isprintable():
+        return _ESCAPES.get(each, each)
     return "".join(f"\\x{byte:02x}" for byte in each.encode("utf-8", "surrogateescape"))

@@ -1,23 +1,23 @@
 """Decision: plan -> unit files. One service for each instance, and a target for all of them; nothing is looked up."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from launcher.local.crashes import CALM, FIRST_PAUSE, MOST_CRASHES
 from launcher.local.recipes import ENGINE_GRACE, PROXY_START_BUDGET, proxy_grace
 from launcher.local.start_order import ahead_of
-from launcher.plan import EngineInstance, Plan, PlannedFile
+from launcher.plan import EngineInstance, Plan, PlannedFile, ProxyInstance
 from launcher.profile import Device
 from launcher.systemd.quoting import assignment, command, description, rest_of_line, unit_name
 
 SECRETS = "secrets.env"
-"""In the folder of the units: what ``secrets.*.env`` names, written by whoever operates this."""
-_HOOKS = ("-P", "-m", "launcher.systemd.hooks")
+"""In the folder of the units: the variables that the profile's ``secrets`` name; written by whoever operates this."""
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_MARGIN = 15
-"""Seconds that a start may take beyond its budget, for looking at devices before and threads after."""
+_MARGIN = 15.0
+"""Seconds that a start may take beyond its budget, for looking at devices before and at threads after."""
 _OPEN_FILES = 65536
+_NETWORK = "network-online.target"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,120 +39,116 @@ def render(plan: Plan, folder: Path, *, user: str | None = None) -> Rendering:
     ``user``: as whom the system's manager runs them; ``None`` for the units of a user's own manager. Raises
     :class:`launcher.errors.PlanError` for what systemd cannot take.
     """
-    base = f"duet-{plan.profile}"
-    target = unit_name(base, suffix="target")
-    names = {each: unit_name(base, each, suffix="service") for each in plan.instance_names()}
-    python = plan.proxy.argv[0]
-    devices = {engine.name: engine.devices for engine in plan.engines}
-    order = [engine.name for engine in plan.engines]
+    services = {name: unit_name("duet", plan.profile, name, suffix="service") for name in plan.instance_names()}
+    target = unit_name("duet", plan.profile, suffix="target")
+    form = _Form(plan, folder, user, target, services)
     units = {
-        names[engine.name]: _engine(
-            plan, engine, folder, target, python, user, [names[each.name] for each in ahead_of(engine.name, order, devices)]
-        )
-        for engine in plan.engines
+        **{services[engine.name]: form.engine(engine) for engine in plan.engines},
+        services[plan.proxy.name]: form.proxy(plan.proxy),
+        target: form.all_of_them(),
     }
-    units[names[plan.proxy.name]] = _proxy(plan, target, python, user, [names[engine.name] for engine in plan.engines])
-    units[target] = _target(plan, list(names.values()), user)
+    references = [each for engine in plan.engines for each in engine.secrets.values()]
     return Rendering(
         target,
-        tuple(names.values()),
+        tuple(services.values()),
         (*(PlannedFile(str(folder / name), text) for name, text in units.items()), *plan.files),
-        tuple(sorted({each["env"] for engine in plan.engines for each in engine.secrets.values() if "env" in each})),
+        tuple(sorted({each["env"] for each in references if "env" in each})),
     )
 
 
-def _engine(
-    plan: Plan, engine: EngineInstance, folder: Path, target: str, python: str, user: str | None, after: Sequence[str]
-) -> str:
-    start = list(engine.argv)
-    credentials = [variable for variable, each in engine.secrets.items() if "file" in each]
-    if engine.secrets:
-        sources = [f"{name}={f'env:{each["env"]}' if 'env' in each else 'credential'}" for name, each in engine.secrets.items()]
-        start = [python, *_HOOKS, "run", *sources, "--", *engine.argv]
-    ready = [python, *_HOOKS, "ready", f"{engine.url}/health", f"--within={plan.startup_timeout}"]
-    service: list[str] = [
-        *([f"ExecStartPre={command([python, *_HOOKS, 'free', *sorted(engine.devices)])}"] if engine.devices else []),
-        f"ExecStart={command(start)}",
-        f"ExecStartPost={command([*ready, *(['--settle'] if plan.device is Device.CPU else [])])}",
-        *_environment(engine.argv[0], engine.env),
-        *(f"LoadCredential={name}:{rest_of_line(engine.secrets[name]['file'])}" for name in credentials),
-    ]
-    if len(credentials) < len(engine.secrets):
-        service.append(f"EnvironmentFile={rest_of_line(str(folder / SECRETS))}")
-    return _service(
-        plan,
-        engine.name,
-        target,
-        user,
-        service,
-        after=after,
-        start_within=plan.startup_timeout,
-        stop_within=ENGINE_GRACE,
-    )
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What the units of one plan have in common."""
 
+    plan: Plan
+    folder: Path
+    user: str | None
+    target: str
+    services: Mapping[str, str]
+    """Instance -> unit."""
 
-def _proxy(plan: Plan, target: str, python: str, user: str | None, engines: Sequence[str]) -> str:
-    proxy = plan.proxy
-    ready = [python, *_HOOKS, "ready", f"{proxy.url}/health", f"--within={PROXY_START_BUDGET:.0f}"]
-    service = [
-        f"ExecStart={command(proxy.argv)}",
-        f"ExecStartPost={command(ready)}",
-        *_environment(proxy.argv[0], proxy.env),
-    ]
-    return _service(
-        plan,
-        proxy.name,
-        target,
-        user,
-        service,
-        after=engines,
-        start_within=PROXY_START_BUDGET,
-        stop_within=proxy_grace(plan),
-    )
+    def engine(self, engine: EngineInstance) -> str:
+        budget = self.plan.startup_timeout
+        devices = {each.name: each.devices for each in self.plan.engines}
+        ahead = ahead_of(engine.name, [*devices], devices)
+        settle = ["--settle"] if self.plan.device is Device.CPU else []
+        lines = [
+            *([f"ExecStartPre={self._hook('free', *sorted(engine.devices))}"] if engine.devices else []),
+            f"ExecStart={self._program(engine)}",
+            f"ExecStartPost={self._hook('ready', f'{engine.url}/health', f'--within={budget}', *settle)}",
+            *_environment(engine.argv[0], engine.env),
+            *self._secrets(engine),
+        ]
+        after = [self.services[each.name] for each in ahead]
+        return self._service(engine.name, lines, after=after, start_within=budget, stop_within=ENGINE_GRACE)
 
+    def proxy(self, proxy: ProxyInstance) -> str:
+        lines = [
+            f"ExecStart={command(proxy.argv)}",
+            f"ExecStartPost={self._hook('ready', f'{proxy.url}/health', f'--within={PROXY_START_BUDGET:.0f}')}",
+            *_environment(proxy.argv[0], proxy.env),
+        ]
+        return self._service(
+            proxy.name,
+            lines,
+            after=[self.services[engine.name] for engine in self.plan.engines],
+            start_within=PROXY_START_BUDGET,
+            stop_within=proxy_grace(self.plan),
+        )
 
-def _service(
-    plan: Plan,
-    name: str,
-    target: str,
-    user: str | None,
-    lines: Iterable[str],
-    *,
-    after: Sequence[str],
-    start_within: float,
-    stop_within: float,
-) -> str:
-    window = CALM + MOST_CRASHES * start_within  # however long the starts take
-    return _text(
-        "Unit",
-        f"Description={description(f'Duet {plan.profile}: {name}')}",
-        f"PartOf={target}",
-        *([f"After={' '.join(after)}"] if after else []),
-        f"StartLimitIntervalSec={window:.0f}",
-        f"StartLimitBurst={MOST_CRASHES}",
-    ) + _text(
-        "Service",
-        "Type=exec",
-        *([f"User={rest_of_line(user)}"] if user else []),
-        *lines,
-        f"TimeoutStartSec={start_within + _MARGIN:.0f}",
-        f"TimeoutStopSec={stop_within:.0f}",
-        "Restart=always",
-        f"RestartSec={FIRST_PAUSE:.0f}",
-        "KillMode=control-group",
-        "OOMPolicy=stop",
-        f"LimitNOFILE={_OPEN_FILES}",
-        last=True,
-    )
+    def all_of_them(self) -> str:
+        about = f"Duet {self.plan.profile}: {self.plan.served_name} at {self.plan.proxy.url}"
+        units = [*self.services.values()]
+        unit = [f"Description={description(about)}", *(f"Wants={each}" for each in units), f"After={' '.join(units)}"]
+        return _sections(Unit=unit, Install=[f"WantedBy={'multi-user' if self.user else 'default'}.target"])
 
+    def _service(
+        self, name: str, lines: Sequence[str], *, after: Sequence[str], start_within: float, stop_within: float
+    ) -> str:
+        network = [_NETWORK] if self.user else []
+        after = [*network, *after]
+        unit = [
+            f"Description={description(f'Duet {self.plan.profile}: {name}')}",
+            f"PartOf={self.target}",
+            *(f"Wants={each}" for each in network),
+            *([f"After={' '.join(after)}"] if after else []),
+            # However long the starts take, so many without some service between them are a crash loop.
+            f"StartLimitIntervalSec={CALM + MOST_CRASHES * start_within:.0f}",
+            f"StartLimitBurst={MOST_CRASHES}",
+        ]
+        service = [
+            "Type=exec",
+            *([f"User={rest_of_line(self.user)}"] if self.user else []),
+            *lines,
+            f"TimeoutStartSec={start_within + _MARGIN:.0f}",
+            f"TimeoutStopSec={stop_within:.0f}",
+            "Restart=always",
+            f"RestartSec={FIRST_PAUSE:.0f}",
+            "KillMode=control-group",
+            "OOMPolicy=stop",
+            f"LimitNOFILE={_OPEN_FILES}",
+        ]
+        return _sections(Unit=unit, Service=service)
 
-def _target(plan: Plan, services: Sequence[str], user: str | None) -> str:
-    return _text(
-        "Unit",
-        f"Description={description(f'Duet {plan.profile}: {plan.served_name} at {plan.proxy.url}')}",
-        *(f"Wants={service}" for service in services),
-        f"After={' '.join(services)}",
-    ) + _text("Install", f"WantedBy={'multi-user' if user else 'default'}.target", last=True)
+    def _program(self, engine: EngineInstance) -> str:
+        if not engine.secrets:
+            return command(engine.argv)
+        sources = [
+            f"{name}=env:{each['env']}" if "env" in each else f"{name}=credential"
+            for name, each in engine.secrets.items()
+        ]
+        return self._hook("run", *sources, "--", *engine.argv)
+
+    def _secrets(self, engine: EngineInstance) -> Iterator[str]:
+        for name, each in engine.secrets.items():
+            if "file" in each:
+                yield f"LoadCredential={name}:{rest_of_line(each['file'])}"
+        if any("env" in each for each in engine.secrets.values()):
+            yield f"EnvironmentFile={rest_of_line(str(self.folder / SECRETS))}"
+
+    def _hook(self, *arguments: str) -> str:
+        python = self.plan.proxy.argv[0]  # that which has this package
+        return command([python, "-P", "-m", "launcher.systemd.hooks", *arguments])
 
 
 def _environment(program: str, env: Mapping[str, str]) -> Iterator[str]:
@@ -161,5 +157,5 @@ def _environment(program: str, env: Mapping[str, str]) -> Iterator[str]:
     return (f"Environment={assignment(name, value)}" for name, value in sorted({**path, **env}.items()))
 
 
-def _text(section: str, *lines: str, last: bool = False) -> str:
-    return "".join(f"{line}\n" for line in (f"[{section}]", *lines)) + ("" if last else "\n")
+def _sections(**lines: Sequence[str]) -> str:
+    return "\n".join("".join(f"{line}\n" for line in (f"[{name}]", *each)) for name, each in lines.items())

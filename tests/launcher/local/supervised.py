@@ -67,7 +67,7 @@ def planned(profile: Path, directory: RunDirectory, devices: Mapping[str, str], 
     engines = tuple(
         replace(
             each,
-            gpus=tuple(devices[each.name].split()),
+            devices=tuple(devices[each.name].split()),
             env={**each.env, "FAKE_ENGINE_GATE": str(directory.path.parent / each.name)},
         )
         for each in plan.engines

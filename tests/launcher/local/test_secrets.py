@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from launcher.errors import SecretError
 from launcher.local.secrets import check, reader
+from tests.launcher.local.conftest import Launch
 
 SECRET = "hf_very-secret"
 
@@ -60,3 +62,38 @@ def test_all_that_is_missing_is_told_at_once_and_each_once(tmp_path: Path):
         "secret HF_TOKEN: the variable TOKEN is not there or empty: set it where you start from "
         "(for prefill-0, decode-0)"
     )
+
+
+def test_engines_have_it_and_nothing_that_is_written_does(launch: Launch, folder: Path):
+    (folder / "key").write_text(f"{SECRET}\n")
+    running = launch("--set", f'secrets={{HF_TOKEN: {{file: "{folder / "key"}"}}}}')
+    running.wait_ready()
+    for name in ("prefill-0", "decode-0"):
+        assert psutil.Process(running.instance(name)["pid"]).environ()["HF_TOKEN"] == SECRET
+    assert "HF_TOKEN" not in psutil.Process(running.instance("proxy")["pid"]).environ()
+    written = [file for file in (folder / "run").rglob("*") if file.is_file()]
+    assert len(written) >= 6
+    assert not [file for file in written if SECRET in file.read_text()]
+    assert SECRET not in running.output
+    assert not [process for process in running.family() if SECRET in " ".join(process.cmdline())]
+
+
+def test_nothing_starts_without_it(launch: Launch, folder: Path):
+    running = launch("--set", "secrets={HF_TOKEN: {env: DUET_TEST_TOKEN}}")
+    assert running.result() == 4
+    assert "error: secret HF_TOKEN: the variable DUET_TEST_TOKEN is not there or empty" in running.output
+    assert running.state() == {}
+
+
+def test_one_that_is_gone_when_an_engine_starts_again_is_told_and_tried_again(launch: Launch, command, folder: Path):
+    key = folder / "key"
+    key.write_text(SECRET)
+    running = launch("--set", f'roles.prefill.secrets={{HF_TOKEN: {{file: "{key}"}}}}')
+    running.wait_ready()
+    key.unlink()
+    refused = command("restart", "prefill-0")
+    assert refused.returncode == 4
+    assert f"secret HF_TOKEN: the file {key} cannot be read" in refused.stderr
+    key.write_text("another")
+    running.wait(lambda: running.instance("prefill-0")["state"] == "ready")
+    assert psutil.Process(running.instance("prefill-0")["pid"]).environ()["HF_TOKEN"] == "another"
