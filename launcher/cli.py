@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from launcher.commands import reading, running, starting
+from launcher.commands import profiles, reading, running, starting
 from launcher.commands.render import render_profile
 from launcher.commands.restart import restart_instances
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
@@ -18,6 +18,9 @@ app = typer.Typer(
     "130 interrupted before it was ready.",
 )
 app.command("list")(reading.list_profiles)
+app.command("show")(profiles.show)
+app.command("schema")(profiles.print_schema)
+app.command("check")(profiles.check)
 app.command("plan")(reading.plan_profile)
 app.command("render")(render_profile)
 app.command("up")(starting.up_profile)

@@ -16,6 +16,7 @@ from launcher.local.pairs import to_json as to_json_of_pairs
 from launcher.local.status import InstanceReport, StatusReport, report_json
 from launcher.plan import EngineInstance, Plan, ProxyInstance, to_json
 from launcher.profile import Profile
+from launcher.tables import new_table, print_table
 
 
 def profiles(found: Mapping[str, Profile], *, as_json: bool) -> None:
@@ -33,11 +34,11 @@ def profiles(found: Mapping[str, Profile], *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    table = _table("PROFILE", "DEVICE", "TECHNIQUES", "FOR")
+    table = new_table("PROFILE", "DEVICE", "TECHNIQUES", "FOR")
     for row in rows:
         texts = (row["name"], row["device"], " + ".join(row["techniques"]), row["description"])
         table.add_row(*(Text(str(text)) for text in texts))
-    _print(table)
+    print_table(table)
 
 
 def techniques(profile: Profile) -> list[str]:
@@ -89,14 +90,14 @@ def status(report: StatusReport, *, as_json: bool) -> None:
     typer.echo(
         f"profile {report.profile} at {report.address} (model {report.model}), launcher pid {report.launcher_pid}"
     )
-    table = _table("INSTANCE", "ROLE", "PID", "PORT", "STATE", "HEALTH", "UPTIME", "RESTARTS", "REASON")
+    table = new_table("INSTANCE", "ROLE", "PID", "PORT", "STATE", "HEALTH", "UPTIME", "RESTARTS", "REASON")
     starting = any(instance.loading or instance.waits_for for instance in report.instances)
     if starting:
         table.add_column("START")
     for instance in report.instances:
         start = (_start(instance),) if starting else ()
         table.add_row(*(Text(cell) for cell in (*_status_row(instance), *start)))
-    _print(table)
+    print_table(table)
 
 
 def pairs(matrix: Matrix, *, as_json: bool) -> None:
@@ -104,13 +105,13 @@ def pairs(matrix: Matrix, *, as_json: bool) -> None:
     if as_json:
         typer.echo(to_json_of_pairs(matrix))
         return
-    table = _table("PREFILL", "DECODE", "STANDING", "PROVEN", "HANDED OVER", "FAILED", "LAST", "REASON")
+    table = new_table("PREFILL", "DECODE", "STANDING", "PROVEN", "HANDED OVER", "FAILED", "LAST", "REASON")
     for pair in matrix.pairs:
         proven = pair.proof.at if pair.proof is not None and pair.proof.verdict == "proven" else None
         counts = (str(pair.handed_over), str(pair.failed), _ago(pair.last_handed_over))
         cells = (pair.prefill, pair.decode, pair.standing, _ago(proven), *counts, pair.reason)
         table.add_row(*(Text(cell) for cell in cells))
-    _print(table)
+    print_table(table)
     _blamed(matrix)
 
 
@@ -119,13 +120,13 @@ def proofs(matrix: Matrix, *, as_json: bool) -> None:
     if as_json:
         typer.echo(to_json_of_pairs(matrix))
         return
-    _print(proof_table(matrix))
+    print_table(proof_table(matrix))
     _blamed(matrix)
 
 
 def proof_table(matrix: Matrix) -> Table:
     """One canary each: verdict, KV tokens, times."""
-    table = _table("PREFILL", "DECODE", "VERDICT", "KV TOKENS", "TOOK", "TRANSFER", "REASON")
+    table = new_table("PREFILL", "DECODE", "VERDICT", "KV TOKENS", "TOOK", "TRANSFER", "REASON")
     for pair in matrix.pairs:
         proof = pair.proof
         verdict = (pair.standing if proof is None else proof.verdict).replace("_", " ")
@@ -198,14 +199,3 @@ def _details(instance: EngineInstance | ProxyInstance) -> str:
 def _command(instance: EngineInstance | ProxyInstance) -> str:
     """As a shell would take it, one option a line."""
     return shlex.join(instance.argv).replace(" --", " \\\n        --")
-
-
-def _print(table: Table) -> None:
-    """Wrapped to fit a terminal; in a pipe or a file, each row is one line."""
-    console = Console(highlight=False)
-    console.print(table) if console.is_terminal else Console(highlight=False, width=10_000).print(table)
-
-
-def _table(*columns: str) -> Table:
-    """Without lines, so that it reads well in a log too."""
-    return Table(*columns, box=None, pad_edge=False, header_style="bold")

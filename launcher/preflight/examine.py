@@ -1,0 +1,78 @@
+"""The story of preflight: look at the machine, plan, ask all rules of the layers wanted, and the engine itself."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher import machine, planner
+from launcher.errors import PlanError
+from launcher.loader import Resolved
+from launcher.preflight import engine, judge
+from launcher.preflight.finding import Case, Fault, Finding, Layer, Severity
+from launcher.weights import with_weights
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found, and what was not looked at."""
+
+    findings: tuple[Finding, ...]
+    layers: tuple[Layer, ...]
+    """Whose rules were asked."""
+    not_judged: tuple[str, ...]
+    """Reasons why something could not be judged here."""
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the deployment would not start."""
+        return any(finding.fault.severity is Severity.ERROR for finding in self.findings)
+
+
+def examine(
+    resolved: Resolved,
+    *,
+    name: str,
+    run_directory: Path,
+    environ: Mapping[str, str],
+    layers: Collection[Layer] = frozenset(Layer),
+) -> Report:
+    """Judge a profile on this machine; starts nothing but, for the engine's layer, vLLM's own parser."""
+    inventory = machine.look(environ)
+    try:
+        plan = planner.plan(resolved.profile, inventory, name=name, run_directory=run_directory)
+        inventory = with_weights(inventory, plan, environ)
+        plan = planner.plan(resolved.profile, inventory, name=name, run_directory=run_directory)
+    except PlanError as exc:
+        return Report((_of_plan(exc, resolved),), (), ("nothing else, since there is no plan",))
+    case = Case(resolved.profile, plan, inventory, environ, resolved.document)
+    is_there = resolved.profile.model.bundled is None or Path(plan.model).is_dir()
+    findings = [*judge(case, layers, with_model=is_there)]
+    not_judged = [] if is_there else [f"the model's files: {plan.model} is made at the first start"]
+    if Layer.ENGINE in layers:
+        found, reasons = of_engine(case)
+        findings += found
+        not_judged += reasons
+    return Report(tuple(findings), tuple(layer for layer in Layer if layer in layers), tuple(not_judged))
+
+
+def of_engine(case: Case) -> tuple[list[Finding], list[str]]:
+    """What vLLM itself finds, and why it was not asked."""
+    findings, reasons = [], []
+    for answer in engine.judge(case, case.inventory.cache):
+        match answer:
+            case engine.NotAsked(reason):
+                reasons.append(reason)
+            case (rule, fault):
+                place = case.document.place_of(tuple(fault.key.split(".")))
+                findings.append(Finding(rule.name, rule.layer, rule.source, fault, place))
+    return findings, reasons
+
+
+def _of_plan(error: PlanError, resolved: Resolved) -> Finding:
+    key, colon, rest = str(error).partition(": ")
+    if not colon or " " in key:
+        key, rest = "(whole file)", str(error)
+    what, _, fix = rest.rpartition("; ") if "; " in rest else rest.rpartition(": ")
+    fault = Fault(key, what or rest, fix if what else "change the profile")
+    place = resolved.document.place_of(tuple(key.split(".")))
+    return Finding("plan/possible", Layer.STATIC, "planning itself", fault, place)
