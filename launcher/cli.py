@@ -4,9 +4,7 @@ import sys
 
 import typer
 
-from launcher.commands import profiles, reading, running, starting
-from launcher.commands.render import render_profile
-from launcher.commands.restart import restart_instances
+from launcher.commands import advise, profiles, reading, render, restart, running, starting
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
 
 app = typer.Typer(
@@ -22,7 +20,7 @@ app.command("show")(profiles.show)
 app.command("schema")(profiles.print_schema)
 app.command("check")(profiles.check)
 app.command("plan")(reading.plan_profile)
-app.command("render")(render_profile)
+app.command("render")(render.render_profile)
 app.command("up")(starting.up_profile)
 app.command("demo")(starting.demo)
 app.command("status")(running.show_status)
@@ -30,8 +28,9 @@ app.command("prove")(running.prove)
 app.command("logs")(running.show_logs)
 app.command("drain")(running.drain_instances)
 app.command("resume")(running.resume_instances)
-app.command("restart")(restart_instances)
+app.command("restart")(restart.restart_instances)
 app.command("down")(running.down)
+app.command("advise")(advise.advise_technique)
 
 
 def main() -> None:

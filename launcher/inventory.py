@@ -47,6 +47,22 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What the operating system and the driver grant; ``None`` is what nobody could tell."""
+
+    open_files: int | None = None
+    """The most that a process of this user may have open."""
+    shared_memory: int | None = None
+    """Bytes free in ``/dev/shm``."""
+    disk: int | None = None
+    """Bytes free where bundled models and what was checked are kept."""
+    driver_cuda: int | None = None
+    """The CUDA version that the driver supports, as 1000 x major + 10 x minor."""
+    engine_cuda: int | None = None
+    """The CUDA major version that the installed engine is built for."""
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
     """A machine at one moment."""
 
@@ -65,5 +81,6 @@ class Inventory:
     """TCP port -> who listens on it."""
     engine_version: str = ""
     """Of vLLM in that interpreter; empty when there is none."""
+    limits: Limits = field(default_factory=lambda: Limits())
     weights: Mapping[Checkpoint, str] = field(default_factory=dict)
     """Digests of what lies on this machine."""

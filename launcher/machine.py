@@ -1,6 +1,7 @@
 """Looks at this machine once and returns its :class:`Inventory`."""
 
 import os
+import resource
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -11,22 +12,60 @@ import platformdirs
 import psutil
 import pynvml
 
-from launcher.inventory import DeviceUse, Gpu, Inventory, Listener
+from launcher.inventory import DeviceUse, Gpu, Inventory, Limits, Listener
 
 
 def look(environ: Mapping[str, str]) -> Inventory:
     """The machine as it is now; ``DUET_CACHE`` in ``environ`` overrides the cache folder."""
     memory = psutil.virtual_memory()
+    cache = Path(environ.get("DUET_CACHE") or platformdirs.user_cache_dir("duet")).absolute()
     return Inventory(
         cores=len(os.sched_getaffinity(0)),
         memory_total=memory.total,
         memory_available=memory.available,
         python=sys.executable,
-        cache=Path(environ.get("DUET_CACHE") or platformdirs.user_cache_dir("duet")).absolute(),
+        cache=cache,
         gpus=_gpus(),
         listeners=listeners(),
         engine_version=_engine_version(),
+        limits=_limits(cache),
     )
+
+
+def _limits(cache: Path) -> Limits:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    there = next((folder for folder in (cache, *cache.parents) if folder.is_dir()), Path("/"))
+    shared = Path("/dev/shm")
+    return Limits(
+        open_files=None if hard == resource.RLIM_INFINITY else hard,
+        shared_memory=psutil.disk_usage(str(shared)).free if shared.is_dir() else None,
+        disk=psutil.disk_usage(str(there)).free,
+        driver_cuda=_driver_cuda(),
+        engine_cuda=_engine_cuda(),
+    )
+
+
+def _driver_cuda() -> int | None:
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    try:
+        return int(pynvml.nvmlSystemGetCudaDriverVersion())
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _engine_cuda() -> int | None:
+    """From the CUDA runtime that PyTorch brings along: its name or its version tells the major one."""
+    for distribution in ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu13", "nvidia-cuda-runtime-cu12"):
+        try:
+            return int(version(distribution).partition(".")[0])
+        except (PackageNotFoundError, ValueError):
+            continue
+    return None
 
 
 def _engine_version() -> str:

@@ -153,9 +153,10 @@ def _connector(
         port = _free_port(profile.ports, connector.ports, taken, connector.width(engine))
         engine = replace(engine, port=port)
     setup = connector.setup(profile.kv_transfer, engine)
-    if own := next((variable for variable in setup.env if variable in settings.env), None):
+    given = {**dict.fromkeys(profile.env, "env"), **dict.fromkeys(settings.env, f"roles.{role}.env")}
+    if own := next((variable for variable in setup.env if variable in given), None):
         raise PlanError(
-            f"roles.{role}.env.{own}: Duet sets it itself, so that all instances fit together"
+            f"{given[own]}.{own}: Duet sets it itself, so that all instances fit together"
             + (f"; ports.{connector.ports} says where ports begin" if own.endswith("PORT") else "")
         )
     return engine.port, setup
@@ -178,4 +179,4 @@ def _free_port(ports: Ports, key: str, taken: set[int], width: int = 1) -> int:
             taken.update(row)
             return port
     what = "no free port" if width == 1 else f"no {width} free ports in a row"
-    raise PlanError(f"{what} from {first} to 65535: lower ports.{key}")
+    raise PlanError(f"ports.{key}: {what} from {first} to 65535: lower it")

@@ -7,6 +7,8 @@ from launcher.preflight import (
     agreement,
     devices,
     engine_installed,
+    environment,
+    host,
     matrix,
     memory,
     model_files,
@@ -24,21 +26,25 @@ RULES: tuple[Rule, ...] = (
     *quantization.RULES,
     *thresholds.RULES,
     *memory.RULES,
-    *engine_installed.RULES,
     *devices.RULES,
+    *environment.RULES,
     *ports.RULES,
+    *engine_installed.RULES,
+    *host.RULES,
     *tracing.RULES,
 )
 
 
 def judge(case: Case, layers: Collection[Layer] = frozenset(Layer), *, with_model: bool = True) -> Iterator[Finding]:
     """What the rules of these layers find, without those that read the model's files if it is not there yet."""
+    told = set()
     for rule in RULES:
         if rule.layer in layers and (with_model or not rule.needs_model):
             for fault in rule.judge(case):
-                yield Finding(
-                    rule.name, rule.layer, rule.source, fault, case.document.place_of(tuple(fault.key.split(".")))
-                )
+                if fault.message not in told:  # a setting of all roles is at fault in each of them
+                    told.add(fault.message)
+                    place = case.document.place_of(tuple(fault.key.split(".")))
+                    yield Finding(rule.name, rule.layer, rule.source, fault, place)
 
 
 def refuse(findings: Collection[Finding]) -> None:

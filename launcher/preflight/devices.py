@@ -1,15 +1,28 @@
-"""Does the machine have the devices that the plan uses?"""
+"""Which GPUs the instances of a plan use, and whether they are there."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
-from launcher.preflight.finding import Case, Fault, Layer, Rule
+from launcher.plan import EngineInstance
+from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity
+from launcher.profile import Device
+
+_DEFAULT_SHARE = 0.92
+"""vLLM 0.32's --gpu-memory-utilization."""
 
 
 def _missing(case: Case) -> Iterator[Fault]:
     """GPUs that are planned but not there."""
     wanted = {device for engine in case.plan.engines for device in engine.devices}
     known = {name for gpu in case.inventory.gpus for name in (gpu.uuid, str(gpu.index))}
-    if wanted - known:
+    named = {device for _, settings in case.profile.roles.items() for device in map(str, settings.devices or ())}
+    if strange := sorted((wanted - known) & named):
+        yield Fault(
+            _naming(case, strange[0]),
+            f"this machine has no GPU {', '.join(strange)}",
+            f"choose among {', '.join(f'{gpu.index} ({gpu.uuid})' for gpu in case.inventory.gpus) or 'none at all'}",
+        )
+    elif wanted - known:
         yield Fault(
             "device",
             f"the plan needs {len(wanted)} GPU(s) and this machine shows {len(case.inventory.gpus)}",
@@ -17,4 +30,82 @@ def _missing(case: Case) -> Iterator[Fault]:
         )
 
 
-RULES = (Rule("devices/there", Layer.HOST, "NVIDIA's driver", _missing),)
+def _shared(case: Case) -> Iterator[Fault]:
+    """A device of several instances must have room for all of them."""
+    for device, engines in _by_device(case).items():
+        if len(engines) < 2:
+            continue
+        shares = {engine.name: _share(case, engine) for engine in engines}
+        together = " + ".join(f"{share:g} ({name})" for name, share in shares.items() if share is not None)
+        total = sum(share for share in shares.values() if share is not None)
+        if total > 1:
+            yield Fault(
+                f"roles.{engines[-1].role}.gpu_memory_utilization",
+                f"GPU {device} is used by {len(engines)} instances that take {together} = {total:g} of its memory",
+                "give each a share, 1 at most together, or other devices",
+                "the second would find no memory, or take that of the first for its own",
+                {name: f"{share:g}" for name, share in shares.items() if share is not None},
+            )
+
+
+def _twice_in_one(case: Case) -> Iterator[Fault]:
+    for role, settings in case.profile.roles.items():
+        width = settings.devices_per_instance
+        for number in range(settings.replicas):
+            mine = (settings.devices or [])[number * width : (number + 1) * width]
+            if twice := sorted({str(device) for device in mine if mine.count(device) > 1}):
+                what = f"{role}-{number} is given {', '.join(twice)} twice"
+                yield Fault(f"roles.{role}.devices", what, "name each device of an instance once")
+
+
+def _mig(case: Case) -> Iterator[Fault]:
+    """vLLM splits an instance over whole GPUs only, and a MIG slice has no peer access to another one."""
+    for role, settings in case.profile.roles.items():
+        slices = [device for device in settings.devices or () if str(device).upper().startswith("MIG-")]
+        if slices and settings.devices_per_instance > 1:
+            yield Fault(
+                f"roles.{role}.devices",
+                f"{slices[0]} is a part of a GPU (MIG), and an instance of {settings.devices_per_instance} devices "
+                "cannot use several of them",
+                "use one slice per instance (tensor_parallel: 1), or whole GPUs",
+            )
+        elif slices and case.profile.roles.prefill is not None:
+            yield Fault(
+                f"roles.{role}.devices",
+                f"{slices[0]} is a part of a GPU (MIG), which has no direct way to another one",
+                "prove the pairs (launcher prove), and compare duet_pair_kv_bytes_per_second with whole GPUs",
+                "KV caches go through the host's memory",
+                severity=Severity.WARNING,
+            )
+
+
+def _by_device(case: Case) -> Mapping[str, list[EngineInstance]]:
+    found = defaultdict(list)
+    for engine in case.plan.engines:
+        for device in engine.devices:
+            found[device].append(engine)
+    return found
+
+
+def _share(case: Case, engine: EngineInstance) -> float | None:
+    """Of a device's memory; ``None`` where the KV cache has a size of its own, which the memory layer adds up."""
+    settings = getattr(case.profile.roles, engine.role.value)
+    if settings.kv_cache_memory is not None or case.profile.device is Device.CPU:
+        return None
+    return float(settings.gpu_memory_utilization or _DEFAULT_SHARE)
+
+
+def _naming(case: Case, device: str) -> str:
+    return next(
+        f"roles.{role}.devices"
+        for role, settings in case.profile.roles.items()
+        if device in map(str, settings.devices or ())
+    )
+
+
+RULES = (
+    Rule("devices/there", Layer.HOST, "NVIDIA's driver", _missing),
+    Rule("devices/shares", Layer.STATIC, "vLLM takes its share of the whole device, whoever else is there", _shared),
+    Rule("devices/twice", Layer.STATIC, "CUDA_VISIBLE_DEVICES names each device once", _twice_in_one),
+    Rule("devices/mig", Layer.STATIC, "NVIDIA's MIG user guide: no peer-to-peer between slices", _mig),
+)

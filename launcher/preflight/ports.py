@@ -1,8 +1,11 @@
 """Can the proxy listen where clients shall find it? The engines' ports were chosen among free ones."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from pydantic import JsonValue
+
+from launcher.command_line import json_of, options_of
 from launcher.inventory import Inventory
 from launcher.preflight.finding import Case, Fault, Layer, Rule
 
@@ -41,4 +44,52 @@ def _refusal(host: str, port: int) -> str | None:
     return None
 
 
-RULES = (Rule("ports/proxy", Layer.HOST, "the operating system", _proxy),)
+def _events(case: Case) -> Iterator[Fault]:
+    """Where engines publish events of their KV caches: each rank of each instance on a port of its own."""
+    taken: dict[int, str] = {case.plan.proxy.port: "the proxy"}
+    for engine in case.plan.engines:
+        taken[engine.port] = engine.name
+    for engine in case.plan.engines:
+        options = options_of(engine.argv)
+        width = int(options.get("data-parallel-size", "1"))
+        key = f"roles.{engine.role}.engine_args.kv-events-config"
+        for port in _ports_of_events(json_of(options.get("kv-events-config"))):
+            for number in range(port, port + width):
+                if number > _LAST:
+                    yield Fault(key, f"port {number} of {engine.name} does not exist", f"choose one up to {_LAST}")
+                elif number in taken:
+                    what = f"{engine.name} publishes on port {number}, which {taken[number]} has"
+                    yield Fault(key, what, "use one replica per role and another port for each role")
+                elif listener := case.inventory.listeners.get(number):
+                    yield Fault(key, f"port {number} is taken by {listener.command}", "stop it, or choose another")
+                taken.setdefault(number, engine.name)
+
+
+def _ports_of_events(config: Mapping[str, JsonValue]) -> Iterator[int]:
+    if config.get("enable_kv_cache_events") is not True:
+        return
+    for key in ("endpoint", "replay_endpoint"):
+        default = "tcp://*:5557" if key == "endpoint" else ""
+        port = str(config.get(key) or default).rpartition(":")[2]
+        if port.isdigit():
+            yield int(port)
+
+
+def _room(case: Case) -> Iterator[Fault]:
+    """The proxy's address for operators must be another one than that for clients."""
+    proxy = case.plan.proxy
+    if proxy.admin is not None and proxy.admin[1] == proxy.port:
+        yield Fault(
+            "proxy.admin.port",
+            f"{proxy.port} is also the port for clients (proxy.port)",
+            "choose another port for proxy.admin",
+        )
+
+
+_LAST = 65535
+
+RULES = (
+    Rule("ports/kv-events", Layer.STATIC, "vLLM 0.32: port of the endpoint + data parallel rank", _events),
+    Rule("ports/admin", Layer.STATIC, "the operating system", _room),
+    Rule("ports/proxy", Layer.HOST, "the operating system", _proxy),
+)

@@ -146,6 +146,8 @@ class FakeEngine:
         self.block_size = 16
         self.counts: dict[str, int] = {}
         """Further counters, e.g. ``nixl_num_failed_transfers``."""
+        self.more_metrics: Callable[[], str] = lambda: ""
+        """Whatever else ``/metrics`` says, behind its own."""
         self.instead: dict[str, tuple[int, bytes] | None] = {}
         """Status and body that are answered by path in place of its own; ``None`` for nothing at all."""
         self._side_channel_port = side_channel_port
@@ -253,6 +255,7 @@ class FakeEngine:
                     usage=self.usage(),
                     counts=self.counts,
                 )
+                text += self.more_metrics()
                 await reply.whole(200, text.encode(), {"content-type": _PLAIN})
             case "POST", path if path.partition("?")[0] in _GENERATING:
                 await self._counted(seen, reply)

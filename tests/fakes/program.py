@@ -14,6 +14,7 @@ The environment makes it misbehave:
 - ``FAKE_ENGINE_KEEPS_KV``: a file; as long as it is there, a quarter of the KV cache waits for decode, or as much as
   it says: a number, or ``unknown``
 - ``FAKE_ENGINE_RECOMPUTES``: 1 to compute prompts itself whose KV it is given
+- ``FAKE_ENGINE_METRICS``: a folder; ``/metrics`` ends in what the file ``<role>`` there holds, if it is there
 - ``FAKE_ENGINE_FLOOD``: 1 to print without a pause
 """
 
@@ -76,6 +77,9 @@ async def _serve(arguments: argparse.Namespace) -> None:
     if arguments.block_size is not None:
         engine.cache_config["block_size"] = arguments.block_size
     engine.recomputes = os.environ.get("FAKE_ENGINE_RECOMPUTES") == "1"
+    told = os.environ.get("FAKE_ENGINE_METRICS")
+    if told is not None:
+        engine.more_metrics = lambda: _text(Path(told) / engine.role)
     kept = os.environ.get("FAKE_ENGINE_KEEPS_KV")
     if kept is not None:
         engine.usage = lambda: _usage(Path(kept))
@@ -116,6 +120,13 @@ def _is_open(gate: Path) -> bool:
     if said.startswith("ERROR"):
         os._exit(1)
     return False
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def _usage(file: Path) -> float | None:

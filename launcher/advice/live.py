@@ -1,0 +1,149 @@
+"""Looks at the metrics of a running deployment for a while."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from launcher.advice.configured import configured
+from launcher.advice.facts import Value
+from launcher.advice.measure import canaries, measured, requests
+from launcher.advice.situation import Origin, Situation
+from launcher.advice.thresholds import TTFT_OBJECTIVE
+from launcher.advice.window import Reading, Window, read
+from launcher.errors import RunDirectoryError
+from launcher.local.deployment import Deployment, InstanceState
+from launcher.local.run_directory import RunDirectory
+from launcher.plan import Plan
+from launcher.preflight.checkpoint import read_config
+from proxy.config import ConfigError, load
+from proxy.settings import Objectives
+
+STEP = 1.0
+"""Seconds between two looks."""
+_PATIENCE = 3.0
+"""Seconds an instance has to answer."""
+_MANY_CANARIES = 0.1
+_PLAN = TypeAdapter(Plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What was seen."""
+
+    situation: Situation
+    seconds: float
+    requests: float | None
+    """That ended meanwhile; ``None`` when nobody tells."""
+    notes: tuple[str, ...]
+    """What speaks against relying on it, and what could not be seen."""
+
+
+async def watch(
+    directory: RunDirectory, known: Situation, seconds: float, began: Callable[[Deployment], None]
+) -> Watched:
+    """Look for so many seconds, or until Ctrl+C; ``began`` is called after the first look.
+
+    What is ``known`` already stays. Raises :class:`RunDirectoryError` when nothing runs, or nothing answers.
+    """
+    deployment = directory.read_state() if directory.holder() is not None else None
+    if deployment is None or not deployment.ready:
+        raise RunDirectoryError(
+            f"nothing serves in {directory.path}: start it with `launcher up`, or choose another --run-dir; "
+            "without --window questions are asked instead"
+        )
+    plan = _plan(directory.path / "plan.json")
+    windows = {each.name: Window(each.role) for each in deployment.instances}
+    reasons: dict[str, str] = {}
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
+    # The certificate is for the name that clients use; what is asked here is on this machine.
+    async with httpx.AsyncClient(trust_env=False, verify=False, timeout=_PATIENCE) as client:
+        try:
+            started = ended = await _look(client, deployment.instances, windows, reasons)
+            if not any(window.looks for window in windows.values()):
+                raise RunDirectoryError(f"no instance tells its metrics: {'; '.join(reasons.values())}")
+            began(deployment)
+            until = started + seconds
+            while not stop.is_set() and time.monotonic() < until:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), min(STEP, until - time.monotonic()))
+                ended = await _look(client, deployment.instances, windows, reasons)
+        finally:
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+    elapsed = ended - started
+    situation = known.plus(measured([*windows.values()], elapsed), Origin.MEASURED)
+    situation = situation.plus({} if plan is None else _configured(plan, directory), Origin.CONFIGURED)
+    situation = situation.plus({"ttft_objective": TTFT_OBJECTIVE}, Origin.DEFAULT)
+    return Watched(situation, elapsed, requests([*windows.values()]), tuple(_notes(windows, reasons, plan)))
+
+
+async def _look(
+    client: httpx.AsyncClient,
+    instances: Sequence[InstanceState],
+    windows: Mapping[str, Window],
+    reasons: dict[str, str],
+) -> float:
+    """Ask all instances; when, by ``time.monotonic``."""
+    readings = await asyncio.gather(*(_reading(client, each, reasons) for each in instances))
+    for instance, reading in zip(instances, readings, strict=True):
+        windows[instance.name].add(reading)
+    return time.monotonic()
+
+
+async def _reading(client: httpx.AsyncClient, instance: InstanceState, reasons: dict[str, str]) -> Reading | None:
+    url = f"{instance.url}/metrics"
+    try:
+        answer = await client.get(url)
+        if answer.status_code == httpx.codes.OK:
+            return read(answer.text)
+        reasons[instance.name] = f"{url} answered {answer.status_code}"
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            reasons[instance.name] += ", it needs a client's key: give the proxy an address for operators (proxy.admin)"
+    except httpx.TimeoutException:
+        reasons[instance.name] = f"{url} did not answer in {_PATIENCE:g} s"
+    except httpx.HTTPError as exc:
+        reasons[instance.name] = f"{url} did not answer ({exc})"
+    except ValueError as exc:
+        reasons[instance.name] = f"{url} is not in Prometheus's format ({exc})"
+    return None
+
+
+def _notes(windows: Mapping[str, Window], reasons: Mapping[str, str], plan: Plan | None) -> list[str]:
+    notes = []
+    for name, window in windows.items():
+        if not window.looks:
+            notes.append(f"{name} told nothing: {reasons[name]}")
+        elif window.missed:
+            notes.append(
+                f"{name} did not answer {window.missed} of {window.missed + len(window.looks)} looks: {reasons[name]}"
+            )
+        if window.restarts:
+            notes.append(f"{name} began to count anew in the window (a restart): what it counted just before is lost")
+    ended, probes = requests([*windows.values()]), canaries([*windows.values()])
+    if ended and probes and probes / ended > _MANY_CANARIES:
+        notes.append(f"{probes:g} canaries of the proxy are among what engines counted, beside {ended:g} requests")
+    if plan is None:
+        notes.append("the run directory's plan cannot be read: what is configured is unknown")
+    return notes
+
+
+def _configured(plan: Plan, directory: RunDirectory) -> Mapping[str, Value | None]:
+    try:
+        objectives = load(directory.proxy_config).settings.objectives
+    except ConfigError:
+        objectives = Objectives()
+    return configured(plan, read_config(plan.model), objectives)
+
+
+def _plan(file: Path) -> Plan | None:
+    try:
+        return _PLAN.validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        return None
