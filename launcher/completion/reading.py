@@ -31,7 +31,7 @@ def _verb(function: Callable[..., object]) -> Verb:
             if isinstance(info, ArgumentInfo):
                 argument = word
             elif isinstance(info, OptionInfo):
-                options |= dict.fromkeys(_names(name, info), None if hint.__origin__ is bool else word)
+                options |= dict.fromkeys(_names(name, info), None if _is_switch(hint.__origin__) else word)
     return Verb(options, argument)
 
 
@@ -39,6 +39,10 @@ def _names(parameter: str, info: OptionInfo) -> list[str]:
     """Typer keeps the first one where a default would be if there were no annotation."""
     written = [each for each in (info.default, *(info.param_decls or ())) if isinstance(each, str)]
     return [name for each in written or [f"--{parameter.replace('_', '-')}"] for name in each.split("/")]
+
+
+def _is_switch(kind: object) -> bool:
+    return bool in (kind, *typing.get_args(kind))
 
 
 def _choices(kind: object) -> tuple[str, ...]:

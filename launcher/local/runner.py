@@ -70,10 +70,12 @@ class Runner:
             unrest = self._around.turns.unrest(name)
             try:
                 await self._start()
-            except InstanceDiedError:
+            except InstanceDiedError as exc:
                 found_too_little = wanted_memory(last_lines(self.recipe.command.log, MEANINGFUL))
                 if not found_too_little or self._around.turns.unrest(name) == unrest:
                     raise
+                reason = f"{exc}; tried once more, since a neighbour on its devices came or went meanwhile"
+                self._down(State.RESTARTING, reason=reason)
                 await self._around.memory.given_back(name, self.recipe.devices, self._family)
                 await self._start()
 

@@ -19,7 +19,10 @@ def command(argv: Sequence[str]) -> str:
     """For ``ExecStart=`` and its kind, an option a line: nothing in it is a variable of systemd's."""
     program = argv[0]
     if not program.startswith("/") or not program.isprintable():
-        raise PlanError(f"systemd cannot start {program!r}: it takes an absolute path without control characters")
+        raise PlanError(
+            f"systemd cannot start {program!r}: it takes absolute paths without control characters; write the whole "
+            "path in engine_command"
+        )
     first = word(f":{program}")
     return "".join([first, *(f"{_CONTINUED if part.startswith('--') else ' '}{word(part)}" for part in argv[1:])])
 

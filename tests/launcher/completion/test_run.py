@@ -104,6 +104,7 @@ def test_every_verb_and_option_is_known():
     assert known.verbs["render"].options["--to"].choices == ("systemd",)
     assert known.verbs["logs"].options.keys() >= {"-f", "--follow", "-n", "--lines", "--run-dir", "--help"}
     assert known.verbs["drain"].options["--no-wait"] is None
+    assert known.verbs["advise"].options["--no-memory"] is None
     assert known.verbs["up"].argument.kind == "profile"
     assert known.verbs["logs"].argument.kind == "instance"
     assert known.verbs["check"].argument.kind == "profile"

@@ -133,6 +133,7 @@ async def test_a_start_without_enough_memory_is_tried_once_more_when_a_neighbour
         write(folder / "decode-0", NOTHING_FREE)
         await reports.until(lambda: reports.instance("decode-0").pid != first.pid)
         assert reports.instance("decode-0").restarts == 0
+        assert "tried once more, since a neighbour" in reports.instance("decode-0").reason
         (folder / "decode-0").touch()
         await reports.until_state("decode-0", State.READY)
 
