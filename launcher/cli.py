@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from launcher.commands import advise, profiles, reading, render, restart, running, starting
+from launcher.commands import advise, profiles, reading, render, restart, running, size, starting
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app.command("show")(profiles.show)
 app.command("schema")(profiles.print_schema)
 app.command("check")(profiles.check)
 app.command("plan")(reading.plan_profile)
+app.command("size")(size.size)
 app.command("render")(render.render_profile)
 app.command("up")(starting.up_profile)
 app.command("demo")(starting.demo)

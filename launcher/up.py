@@ -14,6 +14,7 @@ from launcher.local.supervisor import Reporter, Supervisor
 from launcher.plan import Plan
 from launcher.preflight.examine import of_engine
 from launcher.preflight.finding import Case, Layer
+from launcher.sized import SizedReporter, planned_sizes
 from launcher.weights import with_weights
 
 OnceReady = Callable[[Plan, httpx.AsyncClient], Awaitable[bool]]
@@ -59,5 +60,6 @@ async def up(
         # No proxy from the environment: all addresses are on this machine. Nor is a certificate verified, which is for
         # the name that clients use.
         async with httpx.AsyncClient(trust_env=False, verify=False, timeout=httpx.Timeout(5.0, read=120.0)) as client:
-            supervisor = Supervisor(plan, directory, environ, client, reporter)
+            sized = SizedReporter(reporter, planned_sizes(plan, inventory, directory.path, environ), directory, tell)
+            supervisor = Supervisor(plan, directory, environ, client, sized)
             return await supervisor.run(lambda: once_ready(plan, client))

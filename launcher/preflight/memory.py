@@ -1,81 +1,148 @@
-"""Does it fit in memory? Only for engines on a CPU: on CUDA the engine measures for itself."""
+"""Does it fit? Each engine beside the others on its devices, its draft, and at least one request."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
-from pydantic import ByteSize
-
-from launcher.plan import EngineInstance
-from launcher.preflight.checkpoint import read_config
-from launcher.preflight.finding import Case, Fault, Layer, Rule
+from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity
 from launcher.profile import Device
+from launcher.sizing.deployment import DeploymentSize, deployment_size, wanted
+from launcher.sizing.models import look_up
+from launcher.sizing.size import InstanceSize, Verdict
 
-# Resident memory of a vLLM 0.32 CPU server beyond weights and KV cache, both of its processes together: measured
-# 1.9 GiB with a model of 135 M parameters.
-_ENGINE_OVERHEAD = int(2.0 * 2**30)
-_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}
+_MIB = 2**20
 
 
-def _too_large(case: Case) -> Iterator[Fault]:
-    """A sum larger than the machine's free memory."""
-    plan = case.plan
-    if plan.device is not Device.CPU:
+def _machine(case: Case) -> Iterator[Fault]:
+    """On a CPU: a sum larger than the machine's free memory."""
+    if case.plan.device is not Device.CPU:
         return
-    weights = sum(file.stat().st_size for file in Path(plan.model).glob("*.safetensors") if file.is_file())
-    needed = sum(weights + (engine.kv_cache_memory or 0) + _ENGINE_OVERHEAD for engine in plan.engines)
-    if needed > case.inventory.memory_available:
+    size = _size(case)
+    for device in size.devices:
+        if device.verdict is Verdict.DOES_NOT_FIT:
+            parts = "; ".join(f"{each.name} {_parts(each)}" for each in size.instances)
+            yield Fault(
+                "roles",
+                f"not enough memory: {len(size.instances)} engines need about {_human(device.needed)} ({parts}), "
+                f"{_human(device.free)} are free",
+                "lower roles.*.kv_cache_memory or roles.*.replicas",
+            )
+
+
+def _device(case: Case) -> Iterator[Fault]:
+    """On CUDA: engines that together take more of a GPU than is free of it; ``host/gpu-memory`` judges one alone."""
+    if case.plan.device is not Device.CUDA:
+        return
+    size = _size(case)
+    explicit = {each.name for each in size.instances if each.kv is not None and each.kv.error == 0}
+    for device in size.devices:
+        is_alone = len(device.instances) == 1 and device.instances[0] not in explicit
+        if device.verdict is Verdict.DOES_NOT_FIT and not is_alone:
+            together = f"{', '.join(device.instances)} take {_human(device.needed)} of {device.name}"
+            yield Fault(
+                "roles",
+                f"{together}, of whose {_human(device.total)} {_human(device.free)} are free",
+                "lower roles.*.gpu_memory_utilization so that the sum over all engines on it fits, or free the device",
+                why="an engine takes its whole share when it starts, and ends where that is not free",
+            )
+
+
+def _draft(case: Case) -> Iterator[Fault]:
+    """A draft that does not fit beside its target, which alone would."""
+    for each in _once(_size(case)):
+        draft = next((part for part in each.parts if part.name == "draft"), None)
+        if each.verdict is Verdict.DOES_NOT_FIT and each.budget and draft and _fits_without(each, draft.bytes):
+            yield Fault(
+                "speculation.draft",
+                f"the draft's {_human(draft.bytes)} do not fit beside the model: {each.name} needs {_parts(each)} of "
+                f"the {_human(each.budget)} that it may use, and {_human(each.kv.needed) if each.kv else ''} for one "
+                "request",
+                "choose a smaller or quantized draft, or lower model.max_model_len",
+            )
+
+
+def _fits(case: Case) -> Iterator[Fault]:
+    """Weights and what else is needed larger than what the engine may use of a device."""
+    for each in _once(_size(case)):
+        if each.budget is not None and case.plan.device is Device.CUDA and each.fixed > each.budget:
+            yield Fault(
+                f"roles.{each.role}",
+                f"{each.name} needs {_parts(each)} on each device, {_human(each.fixed)} together, and may use "
+                f"{_human(each.budget)} of it",
+                "raise tensor_parallel or gpu_memory_utilization, or serve a checkpoint of fewer bits",
+                why="no memory is left for the KV cache, so the engine ends when it starts",
+            )
+
+
+def _one_request(case: Case) -> Iterator[Fault]:
+    """A KV cache that does not hold one request of the longest kind."""
+    for each in _once(_size(case)):
+        kv = each.kv
+        if kv is None or kv.needed <= kv.bytes or (kv.error and each.budget and each.fixed > each.budget):
+            continue
+        explicit = kv.error == 0
+        key = f"roles.{each.role}.kv_cache_memory" if explicit else f"roles.{each.role}"
+        holds = f"{_human(kv.bytes)} hold a request of {kv.longest} tokens at most, but one may have {kv.length}"
+        ways = (
+            "" if explicit else ", raise tensor_parallel or gpu_memory_utilization, or set quantization.kv_cache_dtype"
+        )
+        give = f"give at least {_human_up(kv.needed)} or " if explicit else ""
         yield Fault(
-            "roles",
-            f"not enough memory: {len(plan.engines)} engines need about {_human(needed)} (weights {_human(weights)}, "
-            f"about {_human(_ENGINE_OVERHEAD)} for each process, plus its KV cache), "
-            f"{_human(case.inventory.memory_available)} are free",
-            "lower roles.*.kv_cache_memory or roles.*.replicas",
+            key,
+            f"{holds} (model.max_model_len)" if explicit else f"the KV cache of about {holds} (model.max_model_len)",
+            f"{give}lower model.max_model_len{ways}",
         )
 
 
-def _too_small(case: Case) -> Iterator[Fault]:
-    """KV caches too small for one request."""
-    if case.plan.device is Device.CPU:
-        for engine in case.plan.engines:
-            yield from _too_small_for_one_request(engine, case.plan.model)
+def _tight(case: Case) -> Iterator[Fault]:
+    """What fits only if the estimates hold."""
+    size = _size(case)
+    for each in _once(size):
+        if each.verdict is Verdict.TIGHT and each.budget and case.plan.device is Device.CUDA:
+            yield Fault(
+                f"roles.{each.role}",
+                f"{each.name} fits only without the margin of {size.margin:.0%}: {_parts(each)} of "
+                f"{_human(each.budget)}",
+                "look at `launcher size`, and leave more room if it does not start",
+                why="activations, graphs and libraries are estimates",
+                severity=Severity.WARNING,
+            )
 
 
-def _too_small_for_one_request(engine: EngineInstance, model: str) -> Iterator[Fault]:
-    per_token = _kv_bytes_per_token(model, _option(engine, "--dtype"), _option(engine, "--kv-cache-dtype"))
-    length = _option(engine, "--max-model-len")
-    if per_token is None or length is None or engine.kv_cache_memory is None:
-        return
-    if (needed := per_token * int(length)) > engine.kv_cache_memory:
-        yield Fault(
-            f"roles.{engine.role}.kv_cache_memory",
-            f"{_human(engine.kv_cache_memory)} hold {engine.kv_cache_memory // per_token} tokens, but one request may "
-            f"have {length} (model.max_model_len)",
-            f"give at least {_human(needed)} or lower model.max_model_len",
-        )
+def _size(case: Case) -> DeploymentSize:
+    return deployment_size(case.plan, case.inventory, look_up(wanted(case.plan), case.environ))
 
 
-def _kv_bytes_per_token(model: str, dtype: str | None, kv_dtype: str | None) -> int | None:
-    """Keys and values of one token over all layers; ``None`` when the configuration does not tell."""
-    config = read_config(model)
-    heads, layers, hidden = (config.get(key) for key in ("num_attention_heads", "num_hidden_layers", "hidden_size"))
-    if not (isinstance(heads, int) and isinstance(layers, int) and isinstance(hidden, int) and heads):
-        return None
-    head_dim = config.get("head_dim") or hidden // heads
-    declared = config.get("dtype") or config.get("torch_dtype")
-    computed = declared if dtype in {None, "auto"} else dtype
-    size = _BYTES.get(str(computed if kv_dtype in {None, "auto"} else kv_dtype), 2)
-    return int(2 * layers * (config.get("num_key_value_heads") or heads) * head_dim * size)
+def _once(size: DeploymentSize) -> Iterable[InstanceSize]:
+    """One engine of each role: those of a role are alike."""
+    return {each.role: each for each in reversed(size.instances)}.values()
 
 
-def _option(engine: EngineInstance, name: str) -> str | None:
-    return engine.argv[engine.argv.index(name) + 1] if name in engine.argv else None
+def _fits_without(each: InstanceSize, draft: int) -> bool:
+    needed = each.kv.needed if each.kv else 0
+    return each.fixed - draft + needed <= (each.budget or 0)
+
+
+def _parts(each: InstanceSize) -> str:
+    parts = [f"{part.name} {_human(part.bytes)}" for part in each.parts]
+    if each.kv is not None and each.kv.error == 0:
+        parts.append(f"KV cache {_human(each.kv.bytes)}")
+    return " + ".join(parts)
 
 
 def _human(size: int) -> str:
-    return ByteSize(size).human_readable()
+    return f"{size / 2**30:.1f}GiB" if size >= 2**30 else f"{size / _MIB:.1f}MiB"
 
 
+def _human_up(size: int) -> str:
+    """Not less than it is, as a profile takes it."""
+    return f"{-(-size // _MIB)}MiB" if size >= 64 * _MIB else f"{-(-size // 2**10)}KiB"
+
+
+_MEASURED = "the engine's own arithmetic, and estimates from measured starts (docs/sizing.md)"
 RULES = (
-    Rule("memory/machine", Layer.MEMORY, "measured with vLLM 0.32 on a CPU", _too_large, needs_model=True),
-    Rule("memory/one-request", Layer.MEMORY, "vLLM's size of a token's KV cache", _too_small, needs_model=True),
+    Rule("memory/machine", Layer.MEMORY, "measured with vLLM 0.32 on a CPU", _machine, needs_model=True),
+    Rule("memory/device", Layer.MEMORY, "vLLM's request_memory", _device, needs_model=True),
+    Rule("memory/draft", Layer.MEMORY, _MEASURED, _draft, needs_model=True),
+    Rule("memory/weights", Layer.MEMORY, _MEASURED, _fits, needs_model=True),
+    Rule("memory/one-request", Layer.MEMORY, "vLLM's check of one request", _one_request, needs_model=True),
+    Rule("memory/tight", Layer.MEMORY, _MEASURED, _tight, needs_model=True),
 )

@@ -149,13 +149,15 @@ def test_a_kv_cache_that_cannot_hold_one_request_is_found(tmp_path):
     settled = with_model(model_folder(tmp_path), "roles.prefill.kv_cache_memory=3MiB")
     (finding,) = faults(memory.RULES, settled)
     assert finding == (
-        "roles.prefill.kv_cache_memory: 3.0MiB hold 1536 tokens, but one request may have 2048 "
-        "(model.max_model_len): give at least 4.0MiB or lower model.max_model_len"
+        "roles.prefill.kv_cache_memory: 3.0MiB hold a request of 1408 tokens at most, but one may have 2048 "
+        "(model.max_model_len): give at least 4352KiB or lower model.max_model_len"
     )
 
 
-def test_a_kv_cache_that_just_holds_one_request_passes(tmp_path):
-    assert not faults(memory.RULES, with_model(model_folder(tmp_path), "roles.prefill.kv_cache_memory=4MiB"))
+def test_a_kv_cache_that_just_holds_one_request_and_the_block_that_the_engine_holds_back_passes(tmp_path):
+    folder = model_folder(tmp_path)
+    assert not faults(memory.RULES, with_model(folder, "roles.prefill.kv_cache_memory=4352KiB"))
+    assert len(faults(memory.RULES, with_model(folder, "roles.prefill.kv_cache_memory=4351KiB"))) == 1
 
 
 def test_the_precision_of_the_kv_cache_counts(tmp_path):
