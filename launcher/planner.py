@@ -179,4 +179,4 @@ def _free_port(ports: Ports, key: str, taken: set[int], width: int = 1) -> int:
             taken.update(row)
             return port
     what = "no free port" if width == 1 else f"no {width} free ports in a row"
-    raise PlanError(f"{what} from {first} to 65535: lower ports.{key}")
+    raise PlanError(f"ports.{key}: {what} from {first} to 65535: lower it")

@@ -15,7 +15,7 @@ Count = Annotated[int, Field(ge=1)]
 Bytes = Annotated[ByteSize, Field(ge=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
-STRICT = ConfigDict(extra="forbid", strict=True)
+STRICT = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 _BODY_LIMIT = ByteSize(64 * 1024 * 1024)
 _BODIES_LIMIT = ByteSize(1024**3)
 
@@ -81,6 +81,7 @@ class Breaker:
     pause: Seconds = 1.0
     """Until one request may try again; doubles with every such trial that fails."""
     longest_pause: Seconds = 30.0
+    """The longest that it doubles to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,9 @@ class Admin:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     port: Port
+    """Where it listens."""
     host: str = "127.0.0.1"
+    """The address it listens on."""
 
 
 def _address(given: str) -> str:
@@ -242,6 +245,7 @@ class Tracing:
     endpoint: Annotated[str, AfterValidator(_address)]
     """The collector's base address, e.g. ``http://127.0.0.1:4318``; ``/v1/traces`` is added to it."""
     service_name: Annotated[str, Field(min_length=1)] = "duet"
+    """What its spans are said to come from; engines add their instance's name."""
     sample_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Share of the requests that are traced; of those whose client traces them, the client decides."""
 
@@ -265,7 +269,9 @@ class Settings:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     host: str = "127.0.0.1"
+    """The address that it listens on; 0.0.0.0 for all of this machine."""
     port: Port = 8000
+    """The port that clients use."""
     failure_policy: FailurePolicy = FailurePolicy.AGGREGATE
     client_policies: tuple[FailurePolicy, ...] = ()
     """Those that a client may ask for by the header ``X-Duet-Failure-Policy``."""

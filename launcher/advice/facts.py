@@ -52,8 +52,8 @@ class FactKind:
     words: tuple[str, ...] = ()
     question: str = ""
     """Asks a person for it; empty when people do not know such things."""
-    computed: bool = False
-    """It only follows from others; nobody can answer it."""
+    computed_from: tuple[str, ...] = ()
+    """It only follows from these; nobody can answer it."""
 
     @property
     def allowed(self) -> str:
@@ -128,7 +128,8 @@ _KINDS = (
              question="Do the tokens of single answers come too slowly, or with stalls?"),
     FactKind("throughput_short", "throughput is short: more requests come than are served in time",
              question="Is throughput the bottleneck (more requests than are served in time)?"),
-    FactKind("anything_short", "any of memory, TTFT, speed of tokens and throughput", computed=True),
+    FactKind("anything_short", "any of memory, TTFT, speed of tokens and throughput",
+             computed_from=("memory_short", "ttft_slow", "tokens_slow", "throughput_short")),
     # Traffic.
     FactKind("requests", "requests that ended in the window", Unit.REQUESTS),
     FactKind("request_rate", "requests that ended per second", Unit.REQUESTS_PER_SECOND),
@@ -184,7 +185,8 @@ _KINDS = (
     _seconds("itl_p50", "median time between two events of a stream"),
     _seconds("itl_p95", "time between two events of a stream that 95 % do not exceed"),
     _seconds("itl_p99", "time between two events of a stream that 99 % do not exceed"),
-    FactKind("itl_spread", "time between two events: the 99th percentile over the median", Unit.NONE, computed=True),
+    FactKind("itl_spread", "time between two events: the 99th percentile over the median", Unit.NONE,
+             computed_from=("itl_p99", "itl_p50")),
     _seconds("tpot_p50", "median time per output token of a request"),
     _seconds("tpot_p95", "time per output token of a request that 95 % do not exceed"),
     FactKind("acceptance", "share of draft tokens that were accepted", Unit.SHARE, high=1.0),
@@ -192,10 +194,13 @@ _KINDS = (
     FactKind("pd_share", "share of requests whose prompt prefill computed and handed over", Unit.SHARE, high=1.0),
     _seconds("kv_transfer_time_p50", "median time of a KV transfer"),
     _seconds("kv_transfer_time_p95", "time of a KV transfer that 95 % do not exceed"),
-    FactKind("ttft_over", "TTFT p95 over its objective", Unit.NONE, computed=True),
-    FactKind("tpot_over", "time per output token p95 over its objective", Unit.NONE, computed=True),
+    FactKind("ttft_over", "TTFT p95 over its objective", Unit.NONE, computed_from=("ttft_p95", "ttft_objective")),
+    FactKind("queue_share", "wait for an engine to begin over TTFT, both p95", Unit.SHARE,
+             computed_from=("queue_time_p95", "ttft_p95")),
+    FactKind("tpot_over", "time per output token p95 over its objective", Unit.NONE,
+             computed_from=("tpot_p95", "tpot_objective")),
     FactKind("transfer_share", "time to move the median prompt's KV over the time to compute it", Unit.SHARE,
-             computed=True),
+             computed_from=("prefill_time_p50", "prompt_tokens_p50", "kv_bytes_per_token", "interconnect")),
     # The team.
     FactKind("monitoring", "somebody watches the metrics and is alerted",
              question="Do you watch metrics and get alerts for this service?"),
@@ -224,10 +229,10 @@ def parse_answer(text: str) -> tuple[str, Value]:
     name, equals, value = text.partition("=")
     kind = FACTS.get(name.strip())
     if not equals or kind is None:
-        possible = [each.name for each in FACTS.values() if not each.computed]
+        possible = [each.name for each in FACTS.values() if not each.computed_from]
         close = difflib.get_close_matches(name.strip(), possible, 3)
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(possible)}"
         raise AnswerError(f"{text!r} is no answer, write NAME=VALUE" if not equals else f"no fact {name!r}; {hint}")
-    if kind.computed:
-        raise AnswerError(f"{kind.name} is computed from other facts, answer those")
+    if kind.computed_from:
+        raise AnswerError(f"{kind.name} is computed from {', '.join(kind.computed_from)}: answer those")
     return kind.name, kind.parsed(value)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from launcher.advice.advice import Advice, Judgement, Reason, Undecided
 from launcher.advice.condition import facts_of, filled, holds, is_
+from launcher.advice.facts import FACTS
 from launcher.advice.rule import Rule, Stage, Technique, Verdict
 from launcher.advice.rules import RULES
 from launcher.advice.signs import derived
@@ -95,9 +96,12 @@ def _on_the_whole(judgements: Iterable[Judgement]) -> Verdict:
 
 
 def open_facts(advice: Advice) -> Iterator[str]:
-    """The facts that could change a verdict, each once; of those that a rule lacks, the first."""
-    seen: dict[str, None] = {}
-    for judgement in advice.judgements:
-        for undecided in judgement.undecided:
-            seen |= dict.fromkeys(undecided.missing[:1])
-    yield from seen
+    """The facts that could change a verdict, each once, and that somebody can know."""
+    yield from dict.fromkeys(fact for each in advice.judgements for fact in lacking(each, advice.situation))
+
+
+def lacking(judgement: Judgement, situation: Situation) -> Iterator[str]:
+    """The same of one technique: of what a rule lacks the first, or what that is computed from."""
+    for undecided in judgement.undecided:
+        first = undecided.missing[0]
+        yield from (name for name in FACTS[first].computed_from or (first,) if situation.value(name) is None)

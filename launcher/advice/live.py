@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from launcher.advice.configured import configured
 from launcher.advice.facts import Value
-from launcher.advice.measure import canaries, measured, requests
+from launcher.advice.measure import canaries, idle, measured, requests
 from launcher.advice.situation import Origin, Situation
 from launcher.advice.thresholds import TTFT_OBJECTIVE
 from launcher.advice.window import Reading, Window, read
@@ -41,6 +41,8 @@ class Watched:
     seconds: float
     requests: float | None
     """That ended meanwhile; ``None`` when nobody tells."""
+    idle: bool
+    """There is nothing to judge."""
     notes: tuple[str, ...]
     """What speaks against relying on it, and what could not be seen."""
 
@@ -81,7 +83,8 @@ async def watch(
     situation = known.plus(measured([*windows.values()], elapsed), Origin.MEASURED)
     situation = situation.plus({} if plan is None else _configured(plan, directory), Origin.CONFIGURED)
     situation = situation.plus({"ttft_objective": TTFT_OBJECTIVE}, Origin.DEFAULT)
-    return Watched(situation, elapsed, requests([*windows.values()]), tuple(_notes(windows, reasons, plan)))
+    seen = [*windows.values()]
+    return Watched(situation, elapsed, requests(seen), idle(seen), tuple(_notes(windows, reasons, plan)))
 
 
 async def _look(

@@ -20,6 +20,13 @@ def requests(windows: Iterable[Window]) -> float | None:
     return _sum(_of(windows, Role.DECODE, Role.AGGREGATED), names.ENDED)
 
 
+def idle(windows: Iterable[Window]) -> bool:
+    """Nothing ended, and nothing is on its way at last: there is nothing to judge."""
+    windows = [*windows]
+    on_its_way = [each.looks[-1].sum(names.IN_FLIGHT) for each in _of(windows, _PROXY) if each.looks]
+    return requests(windows) == 0 and not any(on_its_way)
+
+
 def measured(windows: Sequence[Window], seconds: float) -> Mapping[str, float | None]:
     """The facts of so many seconds, by their names; ``None`` for what the instances do not tell."""
     proxy = _of(windows, _PROXY)

@@ -30,8 +30,10 @@ PROXY_TTFT = "duet_ttft_seconds"
 
 PROXY_REQUESTS = "duet_requests_total"
 CANARIES = "duet_canaries_total"
+IN_FLIGHT = "duet_in_flight"
+"""By ``instance``; canaries, too."""
 
-GAUGES = frozenset({RUNNING, WAITING, WAITING_BY_REASON, KV_CACHE_USAGE})
+GAUGES = frozenset({RUNNING, WAITING, WAITING_BY_REASON, KV_CACHE_USAGE, IN_FLIGHT})
 _HISTOGRAMS = (
     *(PROMPT_TOKENS, OUTPUT_TOKENS, ITL, TPOT, QUEUE_TIME, PREFILL_TIME, ENGINE_TTFT, TRANSFER_TIME, TRANSFERRED),
     PROXY_TTFT,

@@ -21,12 +21,9 @@ class Seen:
     window: float | None = None
     """Seconds; ``None`` when nothing was measured."""
     requests: float | None = None
+    nothing_to_judge: bool = False
+    """Nobody sent anything while it was watched."""
     notes: Sequence[str] = ()
-
-    @property
-    def nothing_to_judge(self) -> bool:
-        """Nobody sent anything while it was watched."""
-        return self.window is not None and self.requests == 0
 
 
 def document(advice: Advice, seen: Seen) -> Document:
@@ -67,6 +64,7 @@ def _next(judgement: Judgement) -> Document:
         "stage": ABOUT[judgement.technique].stage.value,
         "technique": judgement.technique.value,
         "verdict": judgement.verdict.value,
+        "in_a_profile": ABOUT[judgement.technique].keys,
     }
 
 

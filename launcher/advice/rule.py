@@ -76,6 +76,8 @@ class About:
     """Values of facts that mean it is used."""
     gains: tuple[Gain, ...]
     costs: tuple[str, ...]
+    keys: str
+    """What a profile says to use it."""
 
 
 @dataclass(frozen=True, slots=True)

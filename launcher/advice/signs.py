@@ -101,6 +101,7 @@ def _ratios(situation: Situation) -> Mapping[str, Value | None]:
     measured = number("kv_transfer_time_p50")
     return {
         "ttft_over": _over(number("ttft_p95"), number("ttft_objective")),
+        "queue_share": _over(number("queue_time_p95"), number("ttft_p95")),
         "tpot_over": _over(number("tpot_p95"), number("tpot_objective")),
         "itl_spread": _over(number("itl_p99"), number("itl_p50")),
         "transfer_share": _over(transfer if measured is None else measured, number("prefill_time_p50")),

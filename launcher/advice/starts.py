@@ -70,4 +70,4 @@ def start_for(technique: Technique, situation: Situation) -> Start | None:
 def commands(start: Start) -> tuple[str, ...]:
     """What to type, in this order."""
     arguments = shlex.join([start.profile, *(part for each in start.overrides for part in ("--set", each))])
-    return (f"launcher plan {arguments}", f"launcher up {arguments}", "launcher advise --window 600")
+    return (f"launcher check {arguments}", f"launcher up {arguments}", "launcher advise --window 600")

@@ -33,6 +33,8 @@ ABOUT: Mapping[Technique, About] = {
             Gain("generation speed", None, None, "x", "no independent figure", f"TPOT: {_BEFORE_AND_AFTER}"),
         ),
         (_ACCURACY.format("a large study of Llama-3.1 (arXiv 2411.02355) calls it lossless"),),
+        "`quantization: {weights: fp8_per_tensor}`, "
+        "for 16-bit weights; or an FP8 checkpoint and `quantization: {checkpoint_scheme: fp8}`",
     ),
     Technique.INT8: About(
         Stage.QUANTIZATION,
@@ -40,6 +42,7 @@ ABOUT: Mapping[Technique, About] = {
         {"quantized": ("int8",)},
         (_weights(-50), _speed(1.6, 72)),
         (_ACCURACY.format("1 to 3 % lower when tuned (arXiv 2411.02355)"), _QUANTIZED),
+        "`quantization: {checkpoint_scheme: int8}`, with a W8A8 checkpoint in `model`",
     ),
     Technique.INT4: About(
         Stage.QUANTIZATION,
@@ -51,6 +54,7 @@ ABOUT: Mapping[Technique, About] = {
             "prompts and large batches compute no faster: weights are unpacked to 16 bits first",
             _QUANTIZED,
         ),
+        "`quantization: {checkpoint_scheme: int4}`, with an AWQ, GPTQ or W4A16 checkpoint in `model`",
     ),
     Technique.NGRAM: About(
         Stage.SPECULATION,
@@ -63,6 +67,7 @@ ABOUT: Mapping[Technique, About] = {
             ),
         ),
         ("no memory, no model; slower where nothing of the prompt comes back", "min_p and logit_bias are refused"),
+        "`speculation: {method: ngram, num_speculative_tokens: 4}`",
     ),
     Technique.DRAFT: About(
         Stage.SPECULATION,
@@ -80,6 +85,7 @@ ABOUT: Mapping[Technique, About] = {
             "min_p and logit_bias are refused",
             "with PD the draft is needed on prefill too",
         ),
+        "`speculation: {method: eagle3, draft: ORG/NAME, num_speculative_tokens: 3}`",
     ),
     Technique.PD: About(
         Stage.PD,
@@ -107,6 +113,7 @@ ABOUT: Mapping[Technique, About] = {
             "operations: two pools that must agree exactly, a transfer that can fail",
             "latency where concurrency is low",
         ),
+        "`roles: {prefill: {...}, decode: {...}}`, in place of `aggregated`",
     ),
     Technique.REPLICAS: About(
         Stage.MORE,
@@ -122,5 +129,6 @@ ABOUT: Mapping[Technique, About] = {
             "devices in proportion (`replicas` of the role in the profile)",
             "a prefix cache for each: `proxy.selection` prefix_affinity keeps their hits",
         ),
+        "`roles: {aggregated: {replicas: 2}}`",
     ),
 }  # fmt: skip

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from launcher.advice.advice import Advice, Judgement
 from launcher.advice.facts import FACTS
-from launcher.advice.judge import open_facts
+from launcher.advice.judge import lacking, open_facts
 from launcher.advice.report import Seen
 from launcher.advice.rule import Stage, Verdict
 from launcher.advice.signs import Finding
-from launcher.advice.situation import Origin
+from launcher.advice.situation import Origin, Situation
 from launcher.advice.starts import commands
 from launcher.advice.techniques import ABOUT
 
@@ -22,6 +22,7 @@ _BOTTLENECK = {
     "tokens_slow": "the speed of tokens",
     "throughput_short": "throughput",
 }
+_WIDTH = 120
 _ORIGINS = (Origin.MEASURED, Origin.CONFIGURED, Origin.ANSWERED, Origin.DERIVED, Origin.DEFAULT)
 
 
@@ -33,9 +34,10 @@ def show(advice: Advice, seen: Seen, console: Console) -> None:
         return
     for line in _bottlenecks(advice):
         _line(console, line)
-    console.print(_table(advice))
+    # Without a terminal there is no width to fit, but cells have several lines.
+    console.print(_table(advice), width=None if console.is_terminal else _WIDTH)
     for judgement in advice.judgements:
-        if judgement.verdict in (Verdict.YES, Verdict.FIRST_MEASURE):
+        if _promising(judgement):
             _costs(console, judgement)
     for line in _next(advice):
         _line(console, line)
@@ -91,11 +93,14 @@ def _table(advice: Advice) -> Table:
     for judgement in advice.judgements:
         about = ABOUT[judgement.technique]
         title = about.title + (" (in use)" if judgement.in_use else "")
-        promising = judgement.verdict in (Verdict.YES, Verdict.FIRST_MEASURE)
-        expected = "\n".join(f"{gain.text} ({gain.source})" for gain in about.gains) if promising else ""
-        cells = (title, _verdict(judgement), "\n".join(_why(judgement)), expected)
+        expected = "\n".join(f"{gain.text} ({gain.source})" for gain in about.gains) if _promising(judgement) else ""
+        cells = (title, _verdict(judgement), "\n".join(_why(judgement, advice.situation)), expected)
         table.add_row(*(Text(cell) for cell in cells))
     return table
+
+
+def _promising(judgement: Judgement) -> bool:
+    return not judgement.in_use and judgement.verdict in (Verdict.YES, Verdict.FIRST_MEASURE)
 
 
 def _verdict(judgement: Judgement) -> str:
@@ -104,7 +109,7 @@ def _verdict(judgement: Judgement) -> str:
     return {Verdict.YES: "keep", Verdict.NO: "take it out"}.get(judgement.verdict, judgement.verdict.value)
 
 
-def _why(judgement: Judgement) -> Iterator[str]:
+def _why(judgement: Judgement, situation: Situation) -> Iterator[str]:
     decisive = [each for each in judgement.reasons if each.rule.verdict is judgement.verdict] or judgement.reasons
     for reason in decisive:
         yield f"{reason.text} [{reason.rule.name}; {reason.rule.source}]"
@@ -114,7 +119,7 @@ def _why(judgement: Judgement) -> Iterator[str]:
         if not judgement.reasons:
             yield "nothing that is known speaks for it"
         return
-    missing = dict.fromkeys(each.missing[0] for each in judgement.undecided)
+    missing = dict.fromkeys(lacking(judgement, situation))
     if missing:
         yield f"Not known yet, and decisive: {', '.join(missing)}."
 
@@ -130,24 +135,22 @@ def _next(advice: Advice) -> Iterator[str]:
     yield ""
     for judgement in advice.withdraw:
         yield f"First take out, or change as said above: {ABOUT[judgement.technique].title}."
-    for stage in advice.skipped:
-        yield f"{stage.value.capitalize()} comes before that, but cannot be judged yet."
     step = advice.next_step
+    for stage in advice.skipped:
+        yield f"{stage.value.capitalize()} cannot be judged yet{'' if step is None else ', though it comes first'}."
     if step is None:
-        yield (
-            "No: none of the others will help."
-            if advice.withdraw
-            else "No: none of these techniques will help."
-            if advice.verdict is Verdict.NO
-            else "No technique can be recommended on what is known."
-        )
+        if advice.verdict is Verdict.CANNOT_SAY:
+            yield "No technique can be recommended on what is known."
+        else:
+            yield f"No: none of {'the others' if advice.withdraw else 'these techniques'} will help."
         return
     about = ABOUT[step.technique]
     order = "" if about.stage is Stage.MORE else " (the order is quantization, speculation, PD: one at a time)"
     measure = "" if step.verdict is Verdict.YES else ", but measure first"
     yield f"Next: {about.title}{measure}{order}."
+    yield f"In a profile of your own: {about.keys}."
     if advice.start is not None:
-        yield f"Start from {advice.start.profile}: {advice.start.because}."
+        yield f"Start from the shipped profile {advice.start.profile}: {advice.start.because}."
         yield from (f"  {command}" for command in commands(advice.start))
 
 

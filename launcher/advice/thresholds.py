@@ -21,6 +21,8 @@ OVER = Threshold("over", 1.0, "the profile's objectives; for TTFT else the defau
 SPREAD_MUCH = Threshold("spread_much", 5.0, OWN)
 SPREAD_LITTLE = Threshold("spread_little", 2.0, OWN)
 
+MOSTLY_QUEUE = Threshold("mostly_queue", 0.5, OWN)
+
 FP8_CAPABILITY = Threshold("fp8_capability", 8.9, "vLLM's documentation: native FP8 on Ada, Hopper and Blackwell")
 INT8_CAPABILITY = Threshold("int8_capability", 7.5, "vLLM's documentation: INT8 from Turing on")
 BLACKWELL = Threshold("blackwell", 10.0, "vLLM's documentation: no INT8 kernels from compute capability 10.0 on")

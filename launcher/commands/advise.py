@@ -58,7 +58,7 @@ def advise_technique(
     if window is not None:
         watched = asyncio.run(live.watch(RunDirectory(run_dir.absolute()), situation, window, _tell(window)))
         situation = watched.situation
-        seen = Seen(watched.seconds, watched.requests, watched.notes)
+        seen = Seen(watched.seconds, watched.requests, watched.idle, watched.notes)
     if not seen.nothing_to_judge and (ask if ask is not None else window is None and sys.stdin.isatty()):
         situation = _asked(situation)
     advice = advise(situation)

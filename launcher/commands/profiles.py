@@ -2,12 +2,13 @@
 
 import json
 import os
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from launcher import loader, report, resolved, schema
+from launcher import loader, reference, report, resolved, schema
 from launcher.commands.options import (
     ModelOption,
     Output,
@@ -71,9 +72,22 @@ def show(
         resolved.show(values)
 
 
-def print_schema() -> None:
+class SchemaFormat(StrEnum):
+    """How the schema is printed."""
+
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def print_schema(
+    as_: Annotated[SchemaFormat, typer.Option("--as", help="For editors, or as a page to read.")] = SchemaFormat.JSON,
+) -> None:
     """Print the JSON Schema of profiles, by which editors complete and check them."""
-    typer.echo(json.dumps(schema.of_profiles(), indent=2))
+    made = schema.of_profiles()
+    if as_ is SchemaFormat.JSON:
+        typer.echo(json.dumps(made, indent=2))
+    else:
+        typer.echo(reference.page(made), nl=False)
 
 
 def _print(console: Console, profile: str, found: Report | ProfileError) -> None:

@@ -17,9 +17,14 @@ from launcher.demo.session import QUESTION, DemoSession
 from launcher.local import detach
 from launcher.local.run_directory import RunDirectory
 from launcher.plan import Plan
+from launcher.preflight.finding import Layer
 from launcher.up import OnceReady, up
 
 INTERRUPTED = 130
+SkipOption = Annotated[
+    list[Layer] | None,
+    typer.Option("--skip", help="Start without asking this layer's rules; repeat for several."),
+]
 
 
 def up_profile(
@@ -28,20 +33,21 @@ def up_profile(
     overrides: SetOption = None,
     model: ModelOption = None,
     detached: Annotated[bool, typer.Option("--detach", help="Return once it is ready; it runs on.")] = False,
+    skip: SkipOption = None,
 ) -> None:
     """Start a deployment and keep it running until Ctrl+C."""
     settings = with_model(overrides, model)
     directory = RunDirectory(run_dir.absolute())
     if detached:
         loader.load(profile, settings)  # a faulty profile is reported here, not in a log
-        raise typer.Exit(detach.start(profile, settings, directory, Console(highlight=False)))
+        raise typer.Exit(detach.start(profile, settings, directory, Console(highlight=False), skip or []))
 
     async def serve(plan: Plan, client: httpx.AsyncClient) -> bool:
         show.address(console, plan)
         return True
 
     console = Console(highlight=False)
-    raise typer.Exit(_run(profile, settings, directory, console, serve))
+    raise typer.Exit(_run(profile, settings, directory, console, serve, skip))
 
 
 def demo(
@@ -58,11 +64,18 @@ def demo(
     raise typer.Exit(_run("demo", settings, RunDirectory(run_dir.absolute()), console, session))
 
 
-def _run(profile: str, settings: list[str], directory: RunDirectory, console: Console, once_ready: OnceReady) -> int:
-    loaded = loader.load(profile, settings)
+def _run(
+    profile: str,
+    settings: list[str],
+    directory: RunDirectory,
+    console: Console,
+    once_ready: OnceReady,
+    skip: list[Layer] | None = None,
+) -> int:
+    loaded = loader.resolve(profile, settings)
     reporter = LoadReporter(console)
     name = name_of(profile)
-    console.print(f"{name}: {loaded.description}", markup=False, soft_wrap=True)
+    console.print(f"{name}: {loaded.profile.description}", markup=False, soft_wrap=True)
     was_ready = asyncio.run(
         up(
             loaded,
@@ -72,6 +85,7 @@ def _run(profile: str, settings: list[str], directory: RunDirectory, console: Co
             reporter=reporter,
             tell=lambda text: console.print(text, markup=False, soft_wrap=True),
             once_ready=once_ready,
+            layers=frozenset(Layer) - frozenset(skip or ()),
         )
     )
     console.print("Stopped; nothing of it runs any more.")

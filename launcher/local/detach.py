@@ -14,11 +14,14 @@ from launcher.local.run_directory import RunDirectory
 _POLL = 0.2
 
 
-def start(profile: str, settings: Sequence[str], directory: RunDirectory, console: Console) -> int:
+def start(
+    profile: str, settings: Sequence[str], directory: RunDirectory, console: Console, skip: Sequence[str] = ()
+) -> int:
     """Start it in a session of its own, show its progress; 0 once it is ready, else its exit code."""
     directory.create()
     command = [sys.executable, "-P", "-m", "launcher", "up", profile, "--run-dir", str(directory.path)]
     command += [part for setting in settings for part in ("--set", setting)]
+    command += [part for layer in skip for part in ("--skip", str(layer))]
     with directory.supervisor_log.open("a") as output:
         begin = output.tell()
         background = subprocess.Popen(

@@ -35,6 +35,7 @@ class Mooncake(Shape):
     """Of the connector `mooncake`."""
 
     protocol: Literal["rdma", "tcp"] = "rdma"
+    """What KV caches travel by."""
     device_name: str = ""
     """RDMA devices, separated by commas; empty: Mooncake chooses."""
 
@@ -75,7 +76,8 @@ class KVTransfer(Shape):
     connector: Annotated[ConnectorKind, BeforeValidator(_by_our_name)] = ConnectorKind.NIXL_PULL
     """What moves it; see docs/connectors.md."""
     load_failure_policy: LoadFailurePolicy = LoadFailurePolicy.FAIL
-    """Always written to the engine, since its default changed between versions."""
+    """What decode does when it cannot read a KV cache: `fail` the request, or `recompute` the prompt. Always written
+    to the engine, since its default changed between versions."""
     lease: Annotated[int, Field(ge=5)] = 30
     """Seconds that prefill keeps a KV cache for decode; only with NIXL."""
     shared_storage: SharedStorage | None = None

@@ -21,7 +21,9 @@ class Scaling(Shape):
     """Bounds within which a cluster may change the number of instances; on one machine nothing does."""
 
     min_replicas: Annotated[int, Field(ge=0)] = 1
+    """The fewest."""
     max_replicas: Positive
+    """The most."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -52,6 +54,7 @@ class Ports(Shape):
     """First port of each range; every instance takes the next free one."""
 
     engine: Port = 8100
+    """Where engines serve HTTP."""
     side_channel: Port = 5600
     """Where NIXL's handshake listens."""
     bootstrap: Port = 8998

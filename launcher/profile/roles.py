@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from launcher.profile.operation import Scaling, Secrets
 from launcher.profile.quantization import Quantization
-from launcher.profile.shape import EnvironmentName, Memory, Name, Positive, Shape
+from launcher.profile.shape import EnvironmentName, Memory, Name, Number, Positive, Shape
 from launcher.profile.speculation import Speculation
 from proxy.topology import Role
 
@@ -22,7 +22,7 @@ class Device(StrEnum):
 class RoleSettings(Shape):
     """The instances of one role. What is not given here is the engine's default, or the profile's for all roles."""
 
-    replicas: Positive = 1
+    replicas: Number = 1
     """Instances of this role."""
     scaling: Scaling | None = None
     """How many instances there may be in a cluster."""
@@ -32,11 +32,11 @@ class RoleSettings(Shape):
     """The kind of GPU, e.g. `H100` or `L40S`, where it is not the one of this machine."""
     device_memory: Memory | None = None
     """Memory of one device, e.g. `80GiB`, where it is not that of this machine's."""
-    tensor_parallel: Positive = 1
+    tensor_parallel: Number = 1
     """Devices that share each layer's weights."""
-    pipeline_parallel: Positive = 1
+    pipeline_parallel: Number = 1
     """Groups of devices that share the layers."""
-    data_parallel: Positive = 1
+    data_parallel: Number = 1
     """Copies of the model in one instance; for mixtures of experts, others use `replicas`."""
     expert_parallel: bool = False
     """Give whole experts to devices instead of a part of each."""

@@ -6,6 +6,8 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 Positive = Annotated[int, Field(ge=1)]
+Number = Annotated[int, Field(ge=1, le=1000)]
+"""Of instances, or of devices of one."""
 Seconds = Annotated[float, Field(gt=0)]
 Memory = Annotated[ByteSize, Field(ge=2**20)]
 """Bytes, written with a unit, e.g. ``256MiB``."""

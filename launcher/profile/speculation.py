@@ -82,6 +82,7 @@ class Speculation(Shape):
     """Speculative decoding."""
 
     method: SpeculationMethod
+    """Where draft tokens come from."""
     num_speculative_tokens: Positive | None = None
     """Draft tokens per step (K)."""
     schedule: Annotated[list[BatchRange], Field(min_length=1)] | None = None

@@ -79,7 +79,7 @@ def test_each_data_parallel_rank_has_a_side_channel(kind):
 
 
 def test_a_range_of_ports_that_runs_out_is_told():
-    with pytest.raises(PlanError, match=r"no 3 free ports in a row from 65534 to 65535: lower ports\.side_channel"):
+    with pytest.raises(PlanError, match=r"ports\.side_channel: no 3 free ports in a row from 65534 to 65535: lower it"):
         planned(ConnectorKind.NIXL_PULL, "ports.side_channel=65534", "roles.prefill.data_parallel=3")
 
 

@@ -25,6 +25,14 @@ RULES = (
         "cure the cheapest cause first",
     ),
     Rule(
+        "replicas/ttft-is-waiting",
+        _REPLICAS,
+        Verdict.YES,
+        (is_("ttft_slow", True), at_least("queue_share", at.MOSTLY_QUEUE)),
+        "{queue_share} of TTFT is waiting until an engine begins ({queue_time_p95} of {ttft_p95}, p95)",
+        at.MOSTLY_QUEUE.source,
+    ),
+    Rule(
         "replicas/queue",
         _REPLICAS,
         Verdict.YES,

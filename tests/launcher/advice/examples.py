@@ -133,5 +133,9 @@ EXAMPLES: dict[str, Example] = {
         {"throughput_short": False, "ttft_slow": False}, {"throughput_short": True, "ttft_slow": False}
     ),
     "replicas/memory-first": Example({"memory_short": True, "waiting": 1.0}, {"memory_short": True, "waiting": 0.9}),
+    "replicas/ttft-is-waiting": Example(
+        {"ttft_slow": True, "queue_time_p95": 1.0, "ttft_p95": 2.0},
+        {"ttft_slow": True, "queue_time_p95": 0.99, "ttft_p95": 2.0},
+    ),
     "replicas/queue": Example({"throughput_short": True, "waiting": 1.0}, {"throughput_short": True, "waiting": 0.9}),
 }

@@ -3,7 +3,7 @@
 import io
 import json
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -34,10 +34,11 @@ def values(kind: FactKind) -> st.SearchStrategy:
 
 
 situations = st.fixed_dictionaries(
-    {}, optional={name: values(kind) for name, kind in FACTS.items() if not kind.computed}
+    {}, optional={name: values(kind) for name, kind in FACTS.items() if not kind.computed_from}
 ).map(lambda facts: Situation().plus(facts, Origin.ANSWERED))
 
 
+@settings(max_examples=300, deadline=None, derandomize=True)
 @given(situations)
 def test_advice_is_consistent(situation):
     advice = advise(situation)
@@ -74,7 +75,8 @@ def test_advice_is_consistent(situation):
                 assert by_technique[technique].verdict is Verdict.NO
 
 
-@given(situations, st.sampled_from([Seen(), Seen(60.0, 12.0, ("a note",)), Seen(60.0, 0.0)]))
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(situations, st.sampled_from([Seen(), Seen(60.0, 12.0, False, ("a note",)), Seen(60.0, 0.0, True)]))
 def test_it_can_be_shown(situation, seen):
     advice = advise(situation)
     document = report.document(advice, seen)

@@ -30,7 +30,7 @@ def test_options_alone_give_advice_as_text():
     assert (shown.exit_code, shown.stderr) == (0, "")
     assert "The bottleneck is the speed of tokens: you said so." in shown.stdout
     assert "Next: speculation by a draft model or EAGLE (the order is quantization" in shown.stdout
-    assert "  launcher plan interactive\n  launcher up interactive\n" in shown.stdout
+    assert "  launcher check interactive\n  launcher up interactive\n" in shown.stdout
     assert "[pd/low-concurrency; rule of thumb: PD pays off above about 50" in " ".join(shown.stdout.split())
 
 
@@ -41,9 +41,14 @@ def test_the_document_has_keys_that_stay():
         "not_known", "facts", "notes",
     ]  # fmt: skip
     assert document["verdict"] == "yes"
-    assert document["next"] == {"stage": "speculation", "technique": "draft", "verdict": "yes"}
+    assert document["next"] == {
+        "stage": "speculation",
+        "technique": "draft",
+        "verdict": "yes",
+        "in_a_profile": "`speculation: {method: eagle3, draft: ORG/NAME, num_speculative_tokens: 3}`",
+    }
     assert document["start_from"]["commands"] == [
-        "launcher plan interactive",
+        "launcher check interactive",
         "launcher up interactive",
         "launcher advise --window 600",
     ]

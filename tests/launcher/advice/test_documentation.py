@@ -46,7 +46,7 @@ def _tables() -> Iterator[str]:
     yield from ("", "## Rules", "")
     yield from _table(("rule", "about", "verdict", "when", "known from"), _rules())
     yield from ("", "## What techniques are said to gain, and cost", "")
-    yield from _table(("technique", "stage", "expected", "costs"), _techniques())
+    yield from _table(("technique", "stage", "in a profile", "expected", "costs"), _techniques())
     yield from ("", "## Where it starts from", "", "The first that fits.", "")
     yield from _table(("next", "when", "profile", "`--set`"), _starts())
     yield from ("", "## Facts", "")
@@ -96,7 +96,7 @@ def _techniques() -> Iterator[tuple[str, ...]]:
     for technique in Technique:
         about = ABOUT[technique]
         expected = "<br>".join(f"{gain.text} ({gain.source})" for gain in about.gains)
-        yield f"`{technique}`: {about.title}", about.stage.value, expected, "<br>".join(about.costs)
+        yield f"`{technique}`: {about.title}", about.stage.value, about.keys, expected, "<br>".join(about.costs)
 
 
 def _starts() -> Iterator[tuple[str, ...]]:
@@ -107,4 +107,8 @@ def _starts() -> Iterator[tuple[str, ...]]:
 
 def _facts() -> Iterator[tuple[str, ...]]:
     for kind in FACTS.values():
-        yield f"`{kind.name}`", kind.what, "computed" if kind.computed else kind.allowed
+        yield (
+            f"`{kind.name}`",
+            kind.what,
+            f"from {', '.join(kind.computed_from)}" if kind.computed_from else kind.allowed,
+        )

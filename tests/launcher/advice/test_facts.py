@@ -34,7 +34,7 @@ def test_an_answer_is_understood(text, answer):
         ("monitoring=perhaps", "monitoring: 'perhaps' is not possible, give yes or no"),
         ("quantized=int2", "quantized: int2 is not possible, give none, int8, int4, fp8, other"),
         ("concurency=4", "no fact 'concurency'; did you mean concurrency?"),
-        ("transfer_share=1", "transfer_share is computed from other facts, answer those"),
+        ("itl_spread=1", "itl_spread is computed from itl_p99, itl_p50: answer those"),
     ],
 )
 def test_an_impossible_answer_names_the_fact_the_value_and_what_is_allowed(text, message):

@@ -3,10 +3,10 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from launcher.advice.measure import measured, requests
+from launcher.advice.measure import idle, measured, requests
 from launcher.advice.window import Window, quantile, read
 from tests.launcher.advice.exposition import histogram, metrics
 
@@ -77,6 +77,7 @@ def test_histograms_with_other_bounds_are_added_where_they_agree():
     assert quantile(0.5, parts) == 2.0
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.lists(st.floats(0.001, 99.0), min_size=1, max_size=50), st.sampled_from([0.5, 0.95, 0.99]))
 def test_a_quantile_is_in_the_bucket_of_the_true_one(values, share):
     bounds = [1.0, 2.0, 5.0, 10.0, 50.0, 100.0, math.inf]
@@ -181,3 +182,9 @@ def test_a_share_of_two_counters_that_were_not_read_at_once_is_no_more_than_all(
 
 def test_an_engine_that_tells_nothing_leaves_everything_unknown():
     assert set(measured([window("aggregated", ""), window("proxy", None)], 1.0).values()) == {None}
+
+
+@pytest.mark.parametrize(("ended", "in_flight", "nothing"), [(0, 0, True), (1, 0, False), (0, 1, False)])
+def test_there_is_nothing_to_judge_when_nothing_ended_and_nothing_is_on_its_way(ended, in_flight, nothing):
+    requests_of = 'duet_requests_total{{path="pd"}} {}\nduet_in_flight{{instance="decode-0"}} {}\n'
+    assert idle([window("proxy", requests_of.format(4, 0), requests_of.format(4 + ended, in_flight))]) is nothing

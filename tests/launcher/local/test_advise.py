@@ -120,7 +120,7 @@ def test_memory_is_named_with_the_figures(launch: Launch, folder: Path, told: Pa
     assert (memory["name"], memory["there"], memory["origin"]) == ("memory_short", True, "measured")
     assert "50 % preemptions per request" in memory["because"]
     assert advice["next"]["technique"] == "int8"
-    assert advice["start_from"]["commands"][0].startswith("launcher plan demo --set")
+    assert advice["start_from"]["commands"][0].startswith("launcher check demo --set")
 
 
 def test_without_requests_there_is_nothing_to_judge(launch: Launch, folder: Path):
