@@ -51,16 +51,17 @@ def limited(**limits: int) -> Build:
     return of("api-throughput", machine=replace(MACHINE, limits=Limits(**limits)))
 
 
-def with_gpus(gibibytes: int) -> Inventory:
-    size = gibibytes * GIB
-    return replace(MACHINE, gpus=tuple(replace(gpu, memory_total=size, memory_free=size) for gpu in MACHINE.gpus))
+def with_cards(size: int) -> Inventory:
+    gpus = tuple(replace(gpu, memory_total=size * GIB, memory_free=size * GIB) for gpu in MACHINE.gpus)
+    return replace(MACHINE, gpus=gpus)
 
 
+SMALL = "model.id=RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a8"
+SHORT = ("model.max_model_len=4096", "roles.aggregated.enforce_eager=true")
 BUSY_GPUS = replace(MACHINE, gpus=tuple(replace(gpu, memory_free=60 * GIB) for gpu in MACHINE.gpus))
 NO_GPUS = replace(MACHINE, gpus=())
 EVENTS = "{enable_kv_cache_events: true, publisher: zmq, endpoint: 'tcp://*:%d'}"
 ON_DECODE, ON_PREFILL = (f"roles.{role}.engine_args.kv-events-config={EVENTS}" for role in ("decode", "prefill"))
-SMALL_MODEL = "model.id=RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a8"
 SHARED = "roles.prefill={tensor_parallel: 1, devices: [0], gpu_memory_utilization: 0.5}"
 DECODE = "roles.decode={tensor_parallel: 1, devices: [0], gpu_memory_utilization: %s}"
 
@@ -86,15 +87,15 @@ CASES: Mapping[str, tuple[Build, Build]] = {
     ),
     "memory/one-request": (
         with_folder("roles.decode.kv_cache_memory=3MiB"),
-        with_folder("roles.decode.kv_cache_memory=5MiB"),
+        with_folder("roles.decode.kv_cache_memory=4352KiB"),
     ),
     "memory/device": (
-        of("batch-cost", SMALL_MODEL, SHARED, DECODE % 0.6),
-        of("batch-cost", SMALL_MODEL, SHARED, DECODE % 0.45),
+        of("api-throughput", SMALL, SHARED, DECODE % 0.5, machine=BUSY_GPUS),
+        of("api-throughput", SMALL, SHARED, DECODE % 0.5),
     ),
-    "memory/weights": (of("api-throughput", machine=with_gpus(40)), of("api-throughput")),
-    "memory/draft": (of("interactive", machine=with_gpus(13)), of("interactive", machine=with_gpus(20))),
-    "memory/tight": (of("interactive", machine=with_gpus(16)), of("interactive", machine=with_gpus(24))),
+    "memory/weights": (of("interactive", machine=with_cards(8)), of("interactive", machine=with_cards(24))),
+    "memory/draft": (of("single-gpu", *SHORT, machine=with_cards(13)), of("single-gpu", *SHORT)),
+    "memory/tight": (of("interactive", machine=with_cards(15)), of("interactive", machine=with_cards(24))),
     "devices/there": (of("api-throughput", machine=NO_GPUS), of("api-throughput")),
     "devices/shares": (of("api-throughput", SHARED, DECODE % 0.6), of("api-throughput", SHARED, DECODE % 0.5)),
     "devices/twice": (
