@@ -4,15 +4,15 @@ import sys
 
 import typer
 
-from launcher.commands import advise, profiles, reading, running, size, starting
+from launcher.commands import advise, profiles, reading, render, restart, running, size, starting
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Turn a profile into running vLLM engines and a proxy.",
-    epilog="Exit codes: 0 success; 1 not healthy (status), not drained (drain); 2 usage; 3 profile; "
-    "4 plan, preflight or run directory; 5 a process died; 6 not ready in time; 8 no proof (prove, demo); "
+    epilog="Exit codes: 0 success; 1 not healthy (status), not drained (drain, restart); 2 usage; 3 profile; "
+    "4 plan, preflight or run directory; 5 a process died; 6 not ready in time; 8 no proof (prove, restart, demo); "
     "130 interrupted before it was ready.",
 )
 app.command("list")(reading.list_profiles)
@@ -21,6 +21,7 @@ app.command("schema")(profiles.print_schema)
 app.command("check")(profiles.check)
 app.command("plan")(reading.plan_profile)
 app.command("size")(size.size)
+app.command("render")(render.render_profile)
 app.command("up")(starting.up_profile)
 app.command("demo")(starting.demo)
 app.command("status")(running.show_status)
@@ -28,6 +29,7 @@ app.command("prove")(running.prove)
 app.command("logs")(running.show_logs)
 app.command("drain")(running.drain_instances)
 app.command("resume")(running.resume_instances)
+app.command("restart")(restart.restart_instances)
 app.command("down")(running.down)
 app.command("advise")(advise.advise_technique)
 

@@ -5,8 +5,7 @@ import time
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from launcher.local.deployment import Deployment, InstanceState, State
-from launcher.local.load_progress import STAGES
+from launcher.local.deployment import Deployment, InstanceState, Loading, State
 
 
 class LoadReporter:
@@ -20,18 +19,19 @@ class LoadReporter:
         self._bars: Progress | None = None
         self._loaded = False
 
-    def stage(self, instance: str, stage: int) -> None:
-        """An engine reached this index of :data:`launcher.local.load_progress.STAGES`."""
-        self._show(instance, stage, "starting" if instance == "proxy" else STAGES[stage].title)
-
     def changed(self, deployment: Deployment) -> None:
         """Some instance's state changed."""
         for now in deployment.instances:
-            before, self._seen[now.name] = self._seen.get(now.name), now
-            if before is None or before.state is now.state:
+            before = self._seen.get(now.name, InstanceState(now.name, now.role, now.url))
+            self._seen[now.name] = now
+            if now.waits_for and now.waits_for != before.waits_for:
+                self._show(now.name, 0.0, f"waits for {now.waits_for}")
+            elif now.loading is not None and now.loading != before.loading:
+                self._load(now.name, before.loading, now.loading)
+            elif before.state is now.state:
                 continue
-            if now.state is State.READY:
-                self._show(now.name, len(STAGES), "ready")
+            elif now.state is State.READY:
+                self._show(now.name, 1.0, "ready")
             elif now.state in {State.RESTARTING, State.FAILED}:
                 self._line(now.name, f"{now.state}: {now.reason}")
         if deployment.ready:
@@ -52,10 +52,18 @@ class LoadReporter:
         if self._bars is not None:
             self._bars.stop()
 
-    def _show(self, instance: str, stage: int, title: str) -> None:
+    def _load(self, instance: str, before: Loading | None, now: Loading) -> None:
+        if self._has_bars or before is None or before.title != now.title:  # a line for each piece would be too many
+            self._show(instance, now.fraction, str(now))
+
+    @property
+    def _has_bars(self) -> bool:
+        return self._console.is_terminal and not self._loaded
+
+    def _show(self, instance: str, completed: float, title: str) -> None:
         now = time.monotonic()
         self._since = self._since or now
-        if self._loaded or not self._console.is_terminal:
+        if not self._has_bars:
             self._line(instance, f"{title} ({now - self._since:.0f} s)")
             return
         if self._bars is None:
@@ -68,8 +76,8 @@ class LoadReporter:
             )
             self._bars.start()
         if instance not in self._tasks:
-            self._tasks[instance] = self._bars.add_task(instance, total=len(STAGES), title=title)
-        self._bars.update(self._tasks[instance], completed=stage, title=title)
+            self._tasks[instance] = self._bars.add_task(instance, total=1.0, title=title)
+        self._bars.update(self._tasks[instance], completed=completed, title=title)
 
     def _line(self, instance: str, text: str) -> None:
         self._console.print(f"  {instance:12} {text}", markup=False, soft_wrap=True)

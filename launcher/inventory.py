@@ -19,6 +19,16 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceUse:
+    """What is taken of one CUDA device at one moment."""
+
+    free: int
+    """Bytes."""
+    pids: frozenset[int] = frozenset()
+    """Of the processes that have memory there, as far as the driver tells them to this container."""
+
+
+@dataclass(frozen=True, slots=True)
 class Listener:
     """Who listens on a TCP port."""
 

@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -60,7 +60,7 @@ def resolve(reference: str, overrides: Sequence[str] = ()) -> Resolved:
     try:
         text = json.dumps(_without_nulls(document.data))
         if "\\u0000" in text:
-            raise ProfileError([f"{reference}: a text with a zero character cannot be passed to a program"])
+            raise ProfileError([*_with_zeros(document.data, (), document)])
         return Resolved(Profile.model_validate_json(text), document)
     except ValidationError as exc:
         raise ProfileError([_fault(error, document, reference) for error in exc.errors()]) from exc
@@ -156,6 +156,16 @@ def _override_value(override: str, text: str) -> Value:
         return read(Path("--set"), f"value: {text}").data["value"]
     except YamlError as exc:
         raise ProfileError([f"--set {override}: {exc.faults[0].removeprefix('--set:1: ')}"]) from exc
+
+
+def _with_zeros(data: dict[str, Value], above: KeyPath, document: Document) -> Iterator[str]:
+    for key, value in data.items():
+        path = (*above, key)
+        if isinstance(value, dict) and "\0" not in key:
+            yield from _with_zeros(value, path, document)
+        elif "\\u0000" in json.dumps([key, value]):
+            name = dotted(path).replace("\0", "\\0")
+            yield f"{document.place_of(path)}: {name}: a text with a zero character cannot be passed to a program"
 
 
 def _fault(error: ErrorDetails, document: Document, reference: str) -> str:

@@ -3,7 +3,8 @@
 import os
 import resource
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import platformdirs
 import psutil
 import pynvml
 
-from launcher.inventory import Gpu, Inventory, Limits, Listener
+from launcher.inventory import DeviceUse, Gpu, Inventory, Limits, Listener
 
 
 def look(environ: Mapping[str, str]) -> Inventory:
@@ -91,6 +92,31 @@ def _gpu(index: int) -> Gpu:
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
     return Gpu(index, pynvml.nvmlDeviceGetName(handle), pynvml.nvmlDeviceGetUUID(handle), memory.total, memory.free)
+
+
+def device_uses(devices: Collection[str]) -> dict[str, DeviceUse]:
+    """What is taken of CUDA devices, by UUID or index, now; without those that the driver does not know."""
+    found: dict[str, DeviceUse] = {}
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return found
+    try:
+        for device in devices:
+            with suppress(pynvml.NVMLError):
+                found[device] = _use(device)
+    finally:
+        pynvml.nvmlShutdown()
+    return found
+
+
+def _use(device: str) -> DeviceUse:
+    by_index = device.isdecimal()
+    handle = pynvml.nvmlDeviceGetHandleByIndex(int(device)) if by_index else pynvml.nvmlDeviceGetHandleByUUID(device)
+    pids: frozenset[int] = frozenset()
+    with suppress(pynvml.NVMLError):  # not on every device
+        pids = frozenset(process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(handle))
+    return DeviceUse(pynvml.nvmlDeviceGetMemoryInfo(handle).free, pids)
 
 
 def listeners() -> dict[int, Listener]:

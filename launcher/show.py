@@ -91,8 +91,12 @@ def status(report: StatusReport, *, as_json: bool) -> None:
         f"profile {report.profile} at {report.address} (model {report.model}), launcher pid {report.launcher_pid}"
     )
     table = new_table("INSTANCE", "ROLE", "PID", "PORT", "STATE", "HEALTH", "UPTIME", "RESTARTS", "REASON")
+    starting = any(instance.loading or instance.waits_for for instance in report.instances)
+    if starting:
+        table.add_column("START")
     for instance in report.instances:
-        table.add_row(*(Text(cell) for cell in _status_row(instance)))
+        start = (_start(instance),) if starting else ()
+        table.add_row(*(Text(cell) for cell in (*_status_row(instance), *start)))
     print_table(table)
 
 
@@ -168,6 +172,14 @@ def _status_row(instance: InstanceReport) -> tuple[str, ...]:
         str(instance.restarts),
         instance.reason or "",
     )
+
+
+def _start(instance: InstanceReport) -> str:
+    if instance.waits_for:
+        return f"waits for {instance.waits_for}"
+    if instance.loading is None or instance.started_at is None:
+        return ""
+    return f"{instance.loading}; {time.time() - instance.started_at:.0f} s of {instance.start_budget:.0f} s"
 
 
 def _duration(seconds: float) -> str:

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from launcher.errors import RunDirectoryError
 from launcher.local import proxy_file
+from launcher.local.deployment import PROXY
 from launcher.local.remains import Remains
 from launcher.local.run_directory import RunDirectory
 from proxy.config import ProxyConfig
@@ -20,7 +21,7 @@ _NOTICED_WITHIN = 10.0
 _STEP = 0.2
 _TOLD_EVERY = 2.0
 """Seconds between two lines about one instance."""
-_DRAINING, _IN_FLIGHT = "duet_instance_draining", "duet_in_flight"
+_DRAINING, _HEALTHY, _IN_FLIGHT = "duet_instance_draining", "duet_instance_healthy", "duet_in_flight"
 """The proxy's metrics, not its ``/ready``: they are those of all its workers."""
 Shown = Callable[[str, str], float]
 """A metric's value for an instance."""
@@ -65,11 +66,13 @@ def resume(directory: RunDirectory, names: Collection[str]) -> None:
     _until(directory, lambda shown, _: not any(shown(_DRAINING, name) for name in names), _NOTICED_WITHIN)
 
 
+def await_healthy(directory: RunDirectory, name: str, within: float) -> bool:
+    """Until the proxy finds an instance healthy; whether it does."""
+    return _until(directory, lambda shown, _: bool(shown(_HEALTHY, name)), within)
+
+
 def _change(directory: RunDirectory, change: Callable[[set[str]], set[str]], names: Collection[str]) -> ProxyConfig:
-    if directory.holder() is None:
-        raise RunDirectoryError(
-            f"nothing runs in {directory.path}: start it with `launcher up`, or choose another --run-dir"
-        )
+    directory.running()
 
     def changed(config: ProxyConfig) -> ProxyConfig:
         known = [instance.name for instance in config.topology.instances]
@@ -83,7 +86,7 @@ def _change(directory: RunDirectory, change: Callable[[set[str]], set[str]], nam
 def _until(directory: RunDirectory, reached: Callable[[Shown, httpx.Client], bool], within: float) -> bool:
     deadline = time.monotonic() + within
     deployment = directory.read_state()
-    url = next((each.url for each in deployment.instances if each.role == "proxy"), "") if deployment else ""
+    url = next((each.url for each in deployment.instances if each.role == PROXY), "") if deployment else ""
     # The certificate is for the name that clients use; what is asked here is on this machine.
     with httpx.Client(trust_env=False, verify=False, timeout=5.0) as client:
         while True:

@@ -1,9 +1,12 @@
 """What an engine is doing while it loads, read from its log."""
 
+import os
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from launcher.local.deployment import Loading
 from launcher.local.keeper import RUN_MARK
 
 
@@ -21,17 +24,24 @@ STAGES = (
     Stage("importing vLLM", re.compile(r"\A")),
     Stage("reading the model's configuration", re.compile(r"non-default args")),
     Stage("starting the engine core", re.compile(r"Resolved architecture")),
-    Stage("loading weights", re.compile(r"Starting to load model")),
+    _WEIGHTS := Stage("loading weights", re.compile(r"Starting to load model")),
     Stage("allocating the KV cache", re.compile(r"Loading weights took")),
     Stage("warming up", re.compile(r"KV cache size")),
     Stage("starting the server", re.compile(r"init engine .* took")),
 )
+
+_PIECES = re.compile(r"% Completed \| (\d+)/(\d+)")
+"""Of the files of weights."""
 
 # Known ways to die, with what to do about them.
 _CAUSES = (
     (re.compile(r"address already in use", re.I), "another process took its port: start again"),
     (re.compile(r"No available memory for the cache blocks|KV cache is needed"),
      "the KV cache is too small: raise roles.*.kv_cache_memory or gpu_memory_utilization, or lower max_model_len"),
+    (re.compile(r"Error in memory profiling"),
+     "another process gave GPU memory back while it measured what is free: start again"),
+    (re.compile(r"Free memory on device .* is less than"),
+     "others have too much of its device's memory: end them, or lower roles.*.gpu_memory_utilization"),
     (re.compile(r"out of memory|Cannot allocate memory|std::bad_alloc", re.I),
      "out of memory: lower roles.*.kv_cache_memory, max_num_seqs or max_num_batched_tokens"),
     (re.compile(r"operator torchvision::nms does not exist"),
@@ -43,6 +53,15 @@ _CAUSES = (
 )  # fmt: skip
 
 
+_WANTS_MEMORY = re.compile(
+    r"No available memory for the cache blocks|KV cache is needed|Error in memory profiling|Free memory on device"
+    r"|out of memory|Cannot allocate memory|std::bad_alloc",
+    re.I,
+)
+MEANINGFUL = 300
+"""Last lines in which to look for what was wrong: vLLM's processes tell of each other's ends below it."""
+
+
 class LoadProgress:
     """Follows the log file of one starting engine."""
 
@@ -50,24 +69,31 @@ class LoadProgress:
         self._log = log
         self._offset = log.stat().st_size if log.exists() else 0
         self._rest = ""
-        self.stage = 0
-        """Index into :data:`STAGES`."""
+        self.now = Loading(STAGES[0].title, 0, len(STAGES))
 
     def advance(self) -> bool:
-        """Read what is new; whether a later stage has begun."""
-        before = self.stage
+        """Read what is new; whether it has come further."""
+        before = self.now
         try:
             with self._log.open(errors="replace") as file:
+                if os.fstat(file.fileno()).st_size < self._offset:  # it was rotated
+                    self._offset = 0
                 file.seek(self._offset)
                 *lines, self._rest = (self._rest + file.read()).split("\n")
                 self._offset = file.tell()
         except FileNotFoundError:  # in the midst of a rotation
             return False
         for line in lines:
-            for index in range(self.stage + 1, len(STAGES)):
-                if STAGES[index].marker.search(line):
-                    self.stage = index
-        return self.stage > before
+            self._read(line)
+        return self.now != before
+
+    def _read(self, line: str) -> None:
+        for index in range(self.now.stage + 1, len(STAGES)):
+            if STAGES[index].marker.search(line):
+                self.now = Loading(STAGES[index].title, index, len(STAGES))
+        # Those of a draft come later, and are few.
+        if STAGES[self.now.stage] is _WEIGHTS and (pieces := _PIECES.search(line)):
+            self.now = replace(self.now, done=int(pieces[1]), of=int(pieces[2]))
 
 
 def last_lines(log: Path, count: int = 30) -> list[str]:
@@ -87,3 +113,8 @@ def likely_cause(lines: list[str]) -> str | None:
     text = "\n".join(lines)
     found = ((pattern.search(text), cause) for pattern, cause in _CAUSES)
     return next((cause.format(*match.groups()) for match, cause in found if match), None)
+
+
+def wanted_memory(lines: Sequence[str]) -> bool:
+    """Whether these last lines of a dead engine say that there was not enough memory."""
+    return _WANTS_MEMORY.search("\n".join(lines)) is not None

@@ -6,6 +6,7 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from launcher.errors import RunDirectoryError
+from launcher.local.deployment import PROXY
 from launcher.local.run_directory import RunDirectory
 
 PROVING = 600.0
@@ -99,12 +100,7 @@ def read(answer: httpx.Response) -> Matrix:
 
 
 def _ask(directory: RunDirectory, method: str, path: str, patience: float) -> Matrix:
-    deployment = directory.read_state() if directory.holder() is not None else None
-    proxy = next((each for each in deployment.instances if each.role == "proxy"), None) if deployment else None
-    if proxy is None:
-        raise RunDirectoryError(
-            f"nothing runs in {directory.path}: start it with `launcher up`, or choose another --run-dir"
-        )
+    proxy = next(each for each in directory.running().instances if each.role == PROXY)
     url = f"{proxy.url}{path}"
     try:
         # The certificate is for the name that clients use; what is asked here is on this machine.

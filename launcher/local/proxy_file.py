@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from launcher.errors import RunDirectoryError
@@ -13,6 +13,17 @@ def fingerprint(file: Path, name: str) -> Mapping[str, str]:
     """What the proxy is told of an instance; empty when it is not told of it."""
     instances = _load(file).topology.instances
     return next((each.fingerprint for each in instances if each.name == name), {})
+
+
+def draining(file: Path) -> Collection[str]:
+    """The instances that get no new requests."""
+    return _load(file).draining
+
+
+def proves_pairs(file: Path) -> bool:
+    """Whether KV is handed over at all, and canaries prove it."""
+    config = _load(file)
+    return config.topology.connector is not None and config.settings.canary.enabled
 
 
 def change(file: Path, changed: Callable[[ProxyConfig], ProxyConfig]) -> ProxyConfig:

@@ -1,5 +1,6 @@
 """The folder where a deployment keeps its state, logs and files; one launcher holds it at a time."""
 
+import asyncio
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,8 @@ from launcher.errors import RunDirectoryError, StateError
 from launcher.local.deployment import Deployment
 from launcher.plan import Plan, PlannedFile, to_json
 
+_POLL = 1.0
+"""Seconds between two looks whether it is still there."""
 _DEPLOYMENT = TypeAdapter(Deployment)
 
 
@@ -24,6 +27,7 @@ class RunDirectory:
         self.path = path
         self._lock = path / "lock"
         self._state = path / "state.json"
+        self._held: int | None = None
 
     def log(self, instance: str) -> Path:
         """The newest log file of an instance; older ones carry ``.1``, ``.2``..."""
@@ -74,7 +78,29 @@ class RunDirectory:
             lock.truncate(0)
             lock.write(str(os.getpid()))
             lock.flush()
-            yield
+            self._held = lock.fileno()
+            try:
+                yield
+            finally:
+                self._held = None
+
+    async def lost(self) -> None:
+        """While it is held: until it is gone, or another launcher's; then raises :class:`RunDirectoryError`."""
+        while True:
+            await asyncio.sleep(_POLL)
+            if not self._is_ours():
+                raise RunDirectoryError(
+                    f"the run directory {self.path} was removed or replaced while the deployment ran: all of it was "
+                    "stopped, since no other command could reach it any more; use `launcher down` before you remove it"
+                )
+
+    def _is_ours(self) -> bool:
+        if self._held is None:
+            return True
+        try:
+            return os.path.samestat(self._lock.stat(), os.fstat(self._held))
+        except OSError:
+            return False
 
     def holder(self) -> int | None:
         """The pid of the launcher that holds this directory now, or ``None``."""
@@ -94,6 +120,27 @@ class RunDirectory:
                 return holder if psutil.pid_exists(holder) else None
             return None
 
+    def running(self) -> Deployment:
+        """What runs here; raises :class:`RunDirectoryError` when nothing does."""
+        deployment = self.read_state() if self.holder() is not None else None
+        if deployment is None:
+            raise RunDirectoryError(
+                f"nothing runs in {self.path}: start it with `launcher up`, or choose another --run-dir"
+            )
+        return deployment
+
+    @contextmanager
+    def alone(self, verb: str) -> Iterator[None]:
+        """Only one command of this kind at a time, for the time of the ``with``."""
+        with (self.path / f"{verb}.lock").open("a+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as exc:
+                raise RunDirectoryError(
+                    f"another `launcher {verb}` is at work in {self.path}: wait for its end, and try again"
+                ) from exc
+            yield
+
     def write_plan(self, plan: Plan) -> None:
         """The plan and the files that it contains."""
         for file in (PlannedFile(str(self.path / "plan.json"), to_json(plan)), *plan.files):
@@ -101,6 +148,8 @@ class RunDirectory:
 
     def write_state(self, deployment: Deployment) -> None:
         """Readers see the old or the new state, never half of one."""
+        if not self._is_ours():
+            raise RunDirectoryError(f"cannot write {self._state}: the run directory was removed or replaced")
         _replace(self._state, _DEPLOYMENT.dump_json(deployment, indent=2).decode() + "\n")
 
     def read_state(self) -> Deployment | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
-from launcher.local.deployment import InstanceState, State
+from launcher.local.deployment import PROXY, InstanceState, Loading, State
 from launcher.local.run_directory import RunDirectory
 
 _PATIENCE = 3.0
@@ -30,6 +30,12 @@ class InstanceReport:
     """Seconds since the epoch."""
     restarts: int
     reason: str | None
+    waits_for: str | None = None
+    """Who starts on the same device and has to be ready first."""
+    loading: Loading | None = None
+    """How far its start is."""
+    start_budget: float = 0.0
+    """Seconds from ``started_at`` until it must be ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +89,10 @@ async def gather(directory: RunDirectory) -> StatusReport:
         return StatusReport(healthy=False, note=f"launcher {launcher} is about to start", launcher_pid=launcher)
     # Certificates are for the names that clients use; what is asked here is on this machine.
     async with httpx.AsyncClient(trust_env=False, verify=False, timeout=_PATIENCE) as client:
-        proxy = next((each for each in deployment.instances if each.role == "proxy" and each.pid), None)
-        seen = {} if proxy is None else await _unhealthy(client, proxy)
-        reports = await asyncio.gather(*(_instance(client, each, seen) for each in deployment.instances))
+        answers = await asyncio.gather(*(_ask(client, each) for each in deployment.instances))
+    by_name = {each.name: answer for each, answer in zip(deployment.instances, answers, strict=True)}
+    seen = next((_unhealthy(by_name[each.name]) for each in deployment.instances if each.role == PROXY), {})
+    reports = [_report(each, _health(by_name[each.name]), seen) for each in deployment.instances]
     return StatusReport(
         healthy=deployment.ready and all(report.health == "ok" and report.state is State.READY for report in reports),
         note="",
@@ -97,18 +104,36 @@ async def gather(directory: RunDirectory) -> StatusReport:
     )
 
 
-async def _unhealthy(client: httpx.AsyncClient, proxy: InstanceState) -> Mapping[str, str]:
-    """Why the proxy sends engines nothing, by their names; empty when it does not say."""
+async def _ask(client: httpx.AsyncClient, instance: InstanceState) -> httpx.Response | str:
+    """What it answers, or why there is no answer."""
+    if not instance.pid:
+        return "down"
     try:
-        answer = await client.get(f"{proxy.url}/ready")
+        return await client.get(instance.url + ("/ready" if instance.role == PROXY else "/health"))
+    except httpx.TimeoutException:
+        return f"no answer in {_PATIENCE:.0f} s"
+    except httpx.TransportError:
+        return "does not listen" if instance.state is not State.READY else "unreachable"
+
+
+def _unhealthy(answer: httpx.Response | str) -> Mapping[str, str]:
+    """Why the proxy, which answered so, sends engines nothing, by their names; empty when it does not say."""
+    if isinstance(answer, str):
+        return {}
+    try:
         ready = _READY.validate_json(answer.content)
-    except (httpx.HTTPError, ValidationError):
+    except ValidationError:
         return {}
     return {each.name: each.reason for each in ready.instances if not each.healthy and each.reason}
 
 
-async def _instance(client: httpx.AsyncClient, instance: InstanceState, unhealthy: Mapping[str, str]) -> InstanceReport:
-    health = await _health(client, instance) if instance.pid else "down"
+def _health(answer: httpx.Response | str) -> str:
+    if isinstance(answer, str):
+        return answer
+    return "ok" if answer.status_code == httpx.codes.OK else f"HTTP {answer.status_code}"
+
+
+def _report(instance: InstanceState, health: str, unhealthy: Mapping[str, str]) -> InstanceReport:
     return InstanceReport(
         name=instance.name,
         role=instance.role,
@@ -120,18 +145,10 @@ async def _instance(client: httpx.AsyncClient, instance: InstanceState, unhealth
         started_at=instance.started_at,
         restarts=instance.restarts,
         reason=instance.reason,
+        waits_for=instance.waits_for,
+        loading=instance.loading,
+        start_budget=instance.start_budget,
     )
-
-
-async def _health(client: httpx.AsyncClient, instance: InstanceState) -> str:
-    path = "/ready" if instance.role == "proxy" else "/health"
-    try:
-        response = await client.get(instance.url + path)
-    except httpx.TimeoutException:
-        return f"no answer in {_PATIENCE:.0f} s"
-    except httpx.TransportError:
-        return "does not listen" if instance.state is not State.READY else "unreachable"
-    return "ok" if response.status_code == httpx.codes.OK else f"HTTP {response.status_code}"
 
 
 def _was_killed(instances: tuple[InstanceState, ...]) -> bool:

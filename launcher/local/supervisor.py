@@ -2,37 +2,35 @@
 
 import asyncio
 import os
-import signal
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 import httpx
 
+from launcher import machine
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
-from launcher.local.child import KEEPER_MARGIN, Command
+from launcher.local import secrets
+from launcher.local.child import KEEPER_MARGIN
+from launcher.local.control import Order, listening
 from launcher.local.declarations import Declarations
 from launcher.local.deployment import Deployment, State
+from launcher.local.device_memory import DeviceMemory, Look
+from launcher.local.recipes import ENGINE_GRACE, engine_recipes, proxy_grace, proxy_recipe
 from launcher.local.run_directory import RunDirectory
-from launcher.local.runner import Recipe, Runner
+from launcher.local.runner import Runner, Surroundings
+from launcher.local.stop_signals import stop_signals
+from launcher.local.turns import Turns
+from launcher.local.watch import Watch, cancel
 from launcher.plan import Plan
-from launcher.profile import Device
 from proxy.topology import Role
 
-_PROXY_MARGIN = 4.0
-"""Seconds that the proxy needs to end when the time of its requests is up: for last words, and for its last spans."""
-_ENGINE_GRACE = 4.0
 _KEEPERS = 3 * KEEPER_MARGIN
-_PROXY_START_BUDGET = 30.0
 
 
 class Reporter(Protocol):
     """Where progress is shown."""
-
-    def stage(self, instance: str, stage: int) -> None:
-        """An engine reached this index of :data:`launcher.local.load_progress.STAGES`."""
 
     def changed(self, deployment: Deployment) -> None:
         """Some instance's state changed."""
@@ -54,20 +52,29 @@ class Supervisor:
         environ: Mapping[str, str],
         client: httpx.AsyncClient,
         reporter: Reporter,
+        look: Look = machine.device_uses,
     ) -> None:
+        """``environ`` is the launcher's, ``look`` asks the driver what is taken of devices."""
         self._plan = plan
+        self._environ = environ
         self._directory = directory
         self._reporter = reporter
         self._started_at = time.time()
         self._ready = False
         self._mark = uuid.uuid4().hex
         self._is_written = True
-        engines = _engine_recipes(plan, directory, environ, self._mark)
+        engines = [*engine_recipes(plan, directory, environ, self._mark)]
         self._declarations = Declarations(plan.engines, directory, environ, reporter.warn)
-        self._engines = [
-            Runner(recipe, client, self._publish, reporter.stage, self._declarations.renew) for recipe in engines
-        ]
-        self._proxy = Runner(_proxy_recipe(plan, directory, environ, self._mark), client, self._publish, reporter.stage)
+        around = Surroundings(
+            client,
+            Turns({each.name: each.devices for each in engines}),
+            DeviceMemory(look, reporter.warn),
+            self._publish,
+            self._declarations.renew,
+        )
+        self._engines = [Runner(recipe, around) for recipe in engines]
+        self._proxy = Runner(proxy_recipe(plan, directory, environ, self._mark), around)
+        self._watches = {each.recipe.name: Watch(each) for each in (*self._engines, self._proxy)}
 
     async def run(self, once_ready: Callable[[], Awaitable[bool]]) -> bool:
         """Until a signal, or ``once_ready`` returns ``False``, or the deployment cannot serve any more.
@@ -75,17 +82,20 @@ class Supervisor:
         Returns whether everything became ready. Raises :class:`LauncherError` when something ended or never got ready.
         Whatever happens, nothing runs any more afterwards.
         """
+        secrets.check(((engine.name, engine.secrets) for engine in self._plan.engines), self._environ)
         self._directory.write_plan(self._plan)
-        with _stop_signals() as (stop, at_once):
+        with stop_signals() as (stop, at_once):
             work = asyncio.create_task(self._serve(once_ready), name="deployment")
             stopped = asyncio.create_task(stop.wait(), name="stop signal")
+            lost = asyncio.create_task(self._directory.lost(), name="run directory")
             try:
-                await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
-                if work.done():
-                    work.result()
+                await asyncio.wait({work, stopped, lost}, return_when=asyncio.FIRST_COMPLETED)
+                for ended in (work, lost):
+                    if ended.done():
+                        ended.result()
             finally:
                 self._reporter.stopping()
-                await _cancel(work, stopped)
+                await cancel(work, stopped, lost)
                 await self._stop(at_once)
         return self._ready
 
@@ -99,21 +109,23 @@ class Supervisor:
             address=self._plan.proxy.url,
             model=self._plan.served_name,
             ready=self._ready,
-            stops_within=_proxy_grace(self._plan) + 2 * _ENGINE_GRACE + _KEEPERS,
+            stops_within=proxy_grace(self._plan) + 2 * ENGINE_GRACE + _KEEPERS,
             instances=tuple(runner.state for runner in (*self._engines, self._proxy)),
             kv_lease=self._plan.kv_lease,
         )
 
     async def _serve(self, once_ready: Callable[[], Awaitable[bool]]) -> None:
         try:
-            async with asyncio.TaskGroup() as starts:
+            async with (
+                listening(self._directory.path, self._follow, self._reporter.warn),
+                asyncio.TaskGroup() as group,
+            ):
+                tasks = [self._run_in(group, engine) for engine in self._engines]
                 for engine in self._engines:
-                    starts.create_task(engine.start(), name=f"start {engine.recipe.name}")
-            async with asyncio.TaskGroup() as watches:
-                tasks = [self._watch_in(watches, engine) for engine in self._engines]
+                    await engine.started.wait()
                 await self._declarations.complete()
-                await self._proxy.start()
-                tasks.append(self._watch_in(watches, self._proxy))
+                tasks.append(self._run_in(group, self._proxy))
+                await self._proxy.started.wait()
                 self._ready = True
                 self._publish()
                 if not await once_ready():
@@ -125,15 +137,28 @@ class Supervisor:
                 raise
             raise _first(errors) from None
 
-    def _watch_in(self, group: asyncio.TaskGroup, runner: Runner) -> "asyncio.Task[None]":
-        return group.create_task(self._watch(runner), name=f"watch {runner.recipe.name}")
+    def _run_in(self, group: asyncio.TaskGroup, runner: Runner) -> "asyncio.Task[None]":
+        return group.create_task(self._run(runner), name=runner.recipe.name)
 
-    async def _watch(self, runner: Runner) -> None:
-        error = await runner.supervise()
-        alive = [engine.recipe.role for engine in self._engines if engine.state.state is not State.FAILED]
-        if self._proxy.state.state is State.FAILED or not {Role.DECODE, Role.AGGREGATED}.intersection(alive):
-            tail = error.log_tail if isinstance(error, InstanceDiedError) else ()
-            raise InstanceDiedError(f"{runner.state.reason}; nothing is left that could answer", tail)
+    async def _run(self, runner: Runner) -> None:
+        """Start it, then watch it: an engine may end while others still load."""
+        await runner.start()
+        watch, error = self._watches[runner.recipe.name], None
+        while True:
+            last = await watch.until_failed(error)
+            alive = [engine.recipe.role for engine in self._engines if engine.state.state is not State.FAILED]
+            if self._proxy.state.state is State.FAILED or not {Role.DECODE, Role.AGGREGATED}.intersection(alive):
+                tail = last.log_tail if isinstance(last, InstanceDiedError) else ()
+                raise InstanceDiedError(f"{runner.state.reason}; nothing is left that could answer", tail)
+            error = await watch.until_revived()
+
+    async def _follow(self, order: Order) -> None:
+        if not self._ready:
+            raise RunDirectoryError("the deployment is still starting: `launcher status` says how far it is")
+        watch = self._watches.get(order.restart)
+        if watch is None:
+            raise RunDirectoryError(f"no instance {order.restart}; there are: {', '.join(self._watches)}")
+        await watch.restart()
 
     async def _stop(self, at_once: asyncio.Event) -> None:
         """The proxy first, since running requests need the engines; a second signal breaks these requests off.
@@ -142,7 +167,7 @@ class Supervisor:
         """
         hurry = asyncio.create_task(self._hurry(at_once), name="second stop signal")
         await self._proxy.stop()
-        await _cancel(hurry)
+        await cancel(hurry)
         for last in (False, True):
             await asyncio.gather(
                 *(engine.stop() for engine in self._engines if (engine.recipe.role == Role.PREFILL) is last)
@@ -162,68 +187,6 @@ class Supervisor:
             if self._is_written:
                 self._reporter.warn(f"{exc}; `launcher status` does not show what happens from now on")
             self._is_written = False
-
-
-def _engine_recipes(plan: Plan, directory: RunDirectory, environ: Mapping[str, str], mark: str) -> Iterator[Recipe]:
-    # Kubernetes sets VLLM_PORT to an address where a service is called vllm, and vLLM takes it for its own port.
-    environ = {name: value for name, value in environ.items() if name != "VLLM_PORT"}
-    for engine in plan.engines:
-        yield Recipe(
-            name=engine.name,
-            role=engine.role,
-            url=engine.url,
-            ready_path="/health",
-            command=Command(
-                engine.argv,
-                {**environ, **engine.env},
-                directory.log(engine.name),
-                _ENGINE_GRACE,
-                f"{mark}/{engine.name}",
-            ),
-            start_budget=plan.startup_timeout,
-            on_cpu=plan.device is Device.CPU,
-        )
-
-
-def _proxy_recipe(plan: Plan, directory: RunDirectory, environ: Mapping[str, str], mark: str) -> Recipe:
-    proxy = plan.proxy
-    return Recipe(
-        name=proxy.name,
-        role="proxy",
-        url=proxy.operators_url,
-        ready_path="/ready",
-        command=Command(
-            proxy.argv, {**environ, **proxy.env}, directory.log(proxy.name), _proxy_grace(plan), f"{mark}/{proxy.name}"
-        ),
-        start_budget=_PROXY_START_BUDGET,
-    )
-
-
-def _proxy_grace(plan: Plan) -> float:
-    return plan.proxy.drain + _PROXY_MARGIN
-
-
-@contextmanager
-def _stop_signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
-    """Set on the first and on the second of SIGINT, SIGTERM and SIGHUP (a closed terminal)."""
-    first, second = asyncio.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-    signals = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup means it
-        signals.append(signal.SIGHUP)
-    for number in signals:
-        loop.add_signal_handler(number, lambda: (second if first.is_set() else first).set())
-    try:
-        yield first, second
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
-
-
-async def _cancel(*tasks: "asyncio.Task[object]") -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _first(group: BaseExceptionGroup[LauncherError]) -> LauncherError:

@@ -3,6 +3,8 @@
 The environment makes it misbehave:
 
 - ``FAKE_ENGINE_START_DELAY``: seconds before it listens
+- ``FAKE_ENGINE_GATE``: a file; it listens when that is there and empty. What it says is printed, and it is removed;
+  when that begins with ``ERROR``, the engine exits with status 1
 - ``FAKE_ENGINE_CRASH_AT_START``: print this on stderr and exit with status 1
 - ``FAKE_ENGINE_CRASH_AFTER``: exit with status 1 so many seconds after it began to listen
 - ``FAKE_ENGINE_IGNORE_SIGTERM``: 1 to go on after SIGTERM
@@ -62,6 +64,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
         asyncio.get_running_loop().add_signal_handler(number, _asked_to_stop, number, stop)
     _start_grandchild()
     await asyncio.sleep(float(os.environ.get("FAKE_ENGINE_START_DELAY", "0")))
+    await _pass_gate()
     engine = FakeEngine(
         arguments.role or _ROLES.get(arguments.kv_transfer_config.get("kv_role"), "aggregated"),
         model=arguments.served_model_name or arguments.model,
@@ -92,6 +95,31 @@ async def _serve(arguments: argparse.Namespace) -> None:
             sys.stderr.write("ERROR: fake engine died\n")
             sys.stderr.flush()
             os._exit(1)
+
+
+async def _pass_gate() -> None:
+    gate = os.environ.get("FAKE_ENGINE_GATE")
+    if gate is None:
+        return
+    while True:
+        if _is_open(Path(gate)):
+            return
+        await asyncio.sleep(0.02)
+
+
+def _is_open(gate: Path) -> bool:
+    try:
+        said = gate.read_text()
+    except FileNotFoundError:
+        return False
+    if not said:
+        return True
+    gate.unlink()
+    sys.stderr.write(said)
+    sys.stderr.flush()
+    if said.startswith("ERROR"):
+        os._exit(1)
+    return False
 
 
 def _text(file: Path) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from launcher.local.load_progress import STAGES, LoadProgress, last_lines, likely_cause
+from launcher.local.load_progress import STAGES, LoadProgress, last_lines, likely_cause, wanted_memory
 
 LOG = """\
 INFO 11-03 10:00:01 [importing.py:68] Triton is installed, but doesn't include CPU backend. Disabling Triton.
@@ -31,21 +31,42 @@ def add(log, text):
 
 def test_a_start_goes_through_all_stages_in_order(log):
     progress = LoadProgress(log)
-    seen = [progress.stage]
+    seen = [progress.now.stage]
     for line in LOG:
         add(log, line + "\n")
         if progress.advance():
-            seen.append(progress.stage)
+            seen.append(progress.now.stage)
     assert seen == list(range(len(STAGES)))
-    assert STAGES[progress.stage].title == "starting the server"
+    assert progress.now.title == "starting the server"
 
 
 def test_a_whole_log_at_once_ends_at_the_last_stage(log):
     progress = LoadProgress(log)
     add(log, "\n".join(LOG) + "\n")
     assert progress.advance()
-    assert progress.stage == len(STAGES) - 1
+    assert progress.now.stage == len(STAGES) - 1
     assert not progress.advance()
+
+
+def test_weights_are_counted_by_their_files(log):
+    progress = LoadProgress(log)
+    add(
+        log,
+        "\n".join(LOG[:5]) + "\nLoading safetensors checkpoint shards:  40% Completed | 2/5 [00:01<00:02,  1.4it/s]\n",
+    )
+    assert progress.advance()
+    assert (progress.now.title, progress.now.done, progress.now.of) == ("loading weights", 2, 5)
+    add(log, "Loading weights took 3 seconds\nLoading safetensors checkpoint shards: 100% Completed | 1/1\n")
+    assert progress.advance()
+    assert (progress.now.title, progress.now.of) == ("allocating the KV cache", 0)
+
+
+def test_a_log_that_is_rotated_meanwhile_is_read_on(log):
+    add(log, "x" * 1000 + "\n")
+    progress = LoadProgress(log)
+    log.rename(log.with_suffix(".1"))
+    add(log, "Resolved architecture\n")
+    assert progress.advance()
 
 
 def test_a_line_counts_once_it_is_whole(log):
@@ -54,21 +75,21 @@ def test_a_line_counts_once_it_is_whole(log):
     assert not progress.advance()
     add(log, "tecture: LlamaForCausalLM\n")
     assert progress.advance()
-    assert STAGES[progress.stage].title == "starting the engine core"
+    assert progress.now.title == "starting the engine core"
 
 
 def test_a_stage_never_goes_back(log):
     progress = LoadProgress(log)
     add(log, "Loading weights took 1 s\nStarting to load model draft\n")
     progress.advance()
-    assert STAGES[progress.stage].title == "allocating the KV cache"
+    assert progress.now.title == "allocating the KV cache"
 
 
 def test_the_log_of_an_earlier_start_does_not_count(log):
     add(log, "\n".join(LOG) + "\n")
     progress = LoadProgress(log)
     assert not progress.advance()
-    assert progress.stage == 0
+    assert progress.now.stage == 0
 
 
 def test_a_log_need_not_be_utf_8(log):
@@ -81,6 +102,11 @@ def test_a_log_need_not_be_utf_8(log):
     ("line", "part"),
     [
         ("OSError: [Errno 98] Address already in use", "took its port"),
+        ("AssertionError: Error in memory profiling. Initial free memory 1.00 GiB", "gave GPU memory back"),
+        (
+            "ValueError: Free memory on device cuda:0 (9.1/79.2 GiB) on startup is less than desired GPU memory",
+            "others have too much",
+        ),
         ("ValueError: No available memory for the cache blocks. Try increasing", "KV cache is too small"),
         (
             "(0.04 GiB KV cache is needed, which is larger than the available KV cache memory (0.02 GiB)",
@@ -109,6 +135,19 @@ def test_known_ways_to_die_have_a_likely_cause(line, part):
 @pytest.mark.parametrize("lines", [[], LOG, ["Segmentation fault"]])
 def test_anything_else_has_no_likely_cause(lines):
     assert likely_cause(lines) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", True),
+        ("AssertionError: Error in memory profiling. Initial free memory 1.00 GiB", True),
+        ("ValueError: No available memory for the cache blocks.", True),
+        ("Segmentation fault", False),
+    ],
+)
+def test_a_want_of_memory_is_seen(line, wanted):
+    assert wanted_memory(["before", line, "after"]) is wanted
 
 
 def test_the_last_lines_are_the_oldest_first(log):

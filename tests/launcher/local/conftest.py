@@ -29,12 +29,17 @@ def ports(worker_id: str, testrun_uid: str) -> tuple[int, int]:
     return base, base + _PORTS_PER_WORKER // 2
 
 
-@pytest.fixture
-def proxy_port() -> int:
+def free_port() -> int:
     """Free at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def proxy_port() -> int:
+    """Free at this moment."""
+    return free_port()
 
 
 @pytest.fixture

@@ -73,12 +73,15 @@ def test_an_engine_program_that_cannot_be_started_is_named(launch: Launch, folde
     assert f"cannot start {program}" in running.output
 
 
-def test_an_engine_that_is_not_ready_in_time_ends_all(launch: Launch):
-    running = launch("--set", "startup_timeout=1", start_delay="600")
+def test_an_engine_that_is_not_ready_in_time_ends_all(launch: Launch, folder: Path):
+    running = launch("--set", "startup_timeout=1", start_delay="600", grandchild=str(folder / "grandchild"))
+    running.wait(lambda: all(running.instance(name)["state"] == "starting" for name in ("prefill-0", "decode-0")))
+    family = running.family()
 
     assert running.result() == 6
-    assert "was not ready after 1 s" in running.output
+    assert "was not ready 1 s after its start (last: importing vLLM)" in running.output
     assert "raise startup_timeout" in running.output
+    assert not survivors(family, within=0.1)
 
 
 def test_a_taken_port_is_reported_with_its_owner_and_nothing_starts(launch: Launch, proxy_port: int):
@@ -127,3 +130,26 @@ def test_another_server_on_an_engine_s_port_is_not_taken_for_the_engine(launch: 
         stranger.kill()
         stranger.wait()
     assert f"port {ports[0]} of prefill-0 is answered by another process (pid {stranger.pid})" in running.output
+
+
+def test_status_tells_how_far_a_start_is_while_up_runs(launch: Launch, command, folder: Path):
+    gate = folder / "gate"
+    running = launch("--set", f'roles.decode.env.FAKE_ENGINE_GATE="{gate}"')
+    running.wait(lambda: running.instance("decode-0")["state"] == "starting")
+    said = gate.with_suffix(".new")
+    said.write_text(
+        "INFO Starting to load model /m...\n"
+        "Loading safetensors checkpoint shards:  40% Completed | 2/5 [00:01<00:02,  1.4it/s]\n"
+    )
+    said.rename(gate)
+    running.wait(lambda: bool((running.instance("decode-0")["loading"] or {}).get("of")))
+
+    shown, told = command("status"), command("status", "--output", "json")
+
+    assert (shown.returncode, told.returncode) == (1, 1)
+    assert "loading weights, 2 of 5 (40%); " in shown.stdout
+    decode = next(each for each in json.loads(told.stdout)["instances"] if each["name"] == "decode-0")
+    assert decode["loading"] == {"title": "loading weights", "stage": 3, "stages": 7, "done": 2, "of": 5}
+    assert (decode["start_budget"], decode["state"]) == (30.0, "starting")
+    gate.touch()
+    running.wait_ready()

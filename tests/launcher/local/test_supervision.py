@@ -6,7 +6,7 @@ import shutil
 import signal
 from pathlib import Path
 
-from tests.launcher.local.conftest import Launch
+from tests.launcher.local.conftest import Launch, free_port
 from tests.launcher.local.deployments import survivors, wait_until
 from tests.launcher.local.test_start import ask
 
@@ -57,14 +57,13 @@ def test_a_crash_loop_of_prefill_leaves_decode_serving_alone(launch: Launch, com
     assert "crash loop: prefill-0" in " ".join(report.stdout.split())
 
 
-def test_a_run_directory_that_cannot_be_written_any_more_does_not_end_the_deployment(
+def test_a_state_that_cannot_be_written_any_more_does_not_end_the_deployment(
     launch: Launch, folder: Path, proxy_port: int
 ):
     running = launch()
     running.wait_ready()
     engine, before = running.instance("prefill-0")["pid"], running.family()
-    shutil.rmtree(folder / "run")
-    (folder / "run").touch()
+    (folder / "run" / "state.json.new").mkdir()
 
     os.kill(engine, signal.SIGKILL)
     wait_until(lambda: "warning: cannot write" in running.output)
@@ -73,3 +72,28 @@ def test_a_run_directory_that_cannot_be_written_any_more_does_not_end_the_deploy
     running.send(signal.SIGINT)
     assert running.result() == 0
     assert not survivors(before)
+
+
+def test_a_run_directory_that_is_removed_ends_the_deployment_with_the_reason(launch: Launch, folder: Path):
+    running = launch(grandchild=str(folder / "grandchild"))
+    running.wait_ready()
+    before = running.family()
+
+    shutil.rmtree(folder / "run")
+
+    assert running.result() == 4
+    assert f"error: the run directory {folder / 'run'} was removed or replaced" in running.output
+    assert not survivors(before, within=0.1)
+
+
+def test_a_run_directory_that_another_launcher_made_anew_is_left_alone(launch: Launch, folder: Path):
+    first = launch()
+    first.wait_ready()
+    before = first.family()
+    shutil.rmtree(folder / "run")
+    second = launch("--set", f"proxy.port={free_port()}")
+
+    assert first.result() == 4
+    assert not survivors(before, within=0.1)
+    second.wait_ready()
+    assert second.state()["launcher_pid"] == second.process.pid

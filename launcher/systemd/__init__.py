@@ -1,0 +1,1 @@
+"""Back end 2: the plan as units of systemd."""
