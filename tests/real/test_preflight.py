@@ -17,7 +17,11 @@ WRONG = {
     "unknown option": (["--prefil-chunk", "3"], "parse", "unrecognized arguments: --prefil-chunk"),
     "bad choice": (["--kv-cache-dtype", "fp9"], "parse", "argument --kv-cache-dtype: invalid choice: 'fp9'"),
     "bad key": (["--kv-transfer-config", '{"kv_conector": "x"}'], "parse", "kv_conector"),
-    "batch": (["--max-num-batched-tokens", "3"], "build", "max_num_batched_tokens (3) must be greater"),
+    "batch": (
+        ["--max-num-batched-tokens", "3", "--max-num-seqs", "16"],
+        "build",
+        "max_num_batched_tokens (3) must be greater",
+    ),
     "heads": (["--tensor-parallel-size", "3"], "build", "must be divisible by tensor parallel size (3)"),
     "speculation": (["--speculative-config", '{"method": "ngram", "k": 3}'], "build", "k: Unexpected keyword argument"),
 }
