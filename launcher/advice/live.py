@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -27,7 +28,6 @@ STEP = 1.0
 _PATIENCE = 3.0
 """Seconds an instance has to answer."""
 _MANY_CANARIES = 0.1
-_PLAN = TypeAdapter(Plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,12 @@ def _notes(windows: Mapping[str, Window], reasons: Mapping[str, str], plan: Plan
 
 def _plan(file: Path) -> Plan | None:
     try:
-        return _PLAN.validate_json(file.read_bytes())
+        return _plan_type().validate_json(file.read_bytes())
     except (OSError, ValidationError):
         return None
+
+
+@cache
+def _plan_type() -> TypeAdapter[Plan]:
+    """Built when it is needed: most verbs do not, and start sooner."""
+    return TypeAdapter(Plan)
