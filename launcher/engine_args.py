@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from pydantic import JsonValue
 
 from launcher.errors import PlanError
+from launcher.paths import absolute, folder_or_id, is_path
 from launcher.profile import Device, Profile, RoleSettings, Speculation, SpeculationMethod
 from proxy.topology import Role
 
@@ -87,14 +87,14 @@ def hub_ids(profile: Profile) -> Iterator[tuple[str, str]]:
     model = profile.model
     if model.id is not None:
         yield "model.id", model.id
-    if model.tokenizer is not None and not _is_path(model.tokenizer):
+    if model.tokenizer is not None and not is_path(model.tokenizer):
         yield "model.tokenizer", model.tokenizer
     for name, where in ({} if model.lora is None else model.lora.adapters).items():
-        if not _is_path(where):
+        if not is_path(where):
             yield f"model.lora.adapters.{name}", where
     for role, settings in profile.roles.items():
         draft = None if (speculation := profile.speculation_of(role)) is None else speculation.draft_settings
-        if draft is not None and not _is_path(draft.model):
+        if draft is not None and not is_path(draft.model):
             yield (
                 "speculation.draft" if settings.speculation is None else f"roles.{role}.speculation.draft",
                 draft.model,
@@ -110,17 +110,20 @@ def _of_model(profile: Profile, model: str, served_name: str) -> dict[str, JsonV
         "model": model,
         "served-model-name": [served_name, *of.aliases],
         "revision": of.revision,
-        "tokenizer": None if of.tokenizer is None else _folder(of.tokenizer),
+        "tokenizer": None if of.tokenizer is None else folder_or_id(of.tokenizer, "model.tokenizer"),
         "tokenizer-revision": of.tokenizer_revision,
         "trust-remote-code": of.trust_remote_code or None,
-        "chat-template": None if template is None else str(template.expanduser().absolute()),
+        "chat-template": None if template is None else absolute(template, "model.chat_template"),
         "reasoning-parser": of.reasoning_parser,
         "tool-call-parser": of.tool_call_parser,
         "enable-auto-tool-choice": True if of.tool_call_parser else None,
         "dtype": of.dtype,
         "max-model-len": of.max_model_len,
         "enable-lora": True if adapters else None,
-        "lora-modules": [f"{name}={_folder(where)}" for name, where in adapters.items()] or None,
+        "lora-modules": [
+            f"{name}={folder_or_id(where, f'model.lora.adapters.{name}')}" for name, where in adapters.items()
+        ]
+        or None,
         "max-lora-rank": None if lora is None else lora.max_rank,
         "max-loras": None if lora is None else lora.max_at_once,
     }
@@ -223,15 +226,6 @@ def _degree(number: int) -> int | None:
     return number if number > 1 else None
 
 
-def _folder(where: str) -> str:
-    """A path as the engine needs it; a hub id stays as it is."""
-    return str(Path(where).expanduser().absolute()) if _is_path(where) else where
-
-
-def _is_path(where: str) -> bool:
-    return where.startswith(("/", "~", "."))
-
-
 def _executor(profile: Profile, settings: RoleSettings) -> str | None:
     return _IN_PROCESS_EXECUTOR if profile.device is Device.CPU and settings.devices_per_instance == 1 else None
 
@@ -242,7 +236,7 @@ def _speculation(speculation: Speculation | None, role: Role) -> str | None:
     draft, suffix, schedule = speculation.draft_settings, speculation.suffix, speculation.schedule
     config: dict[str, JsonValue] = {
         "method": speculation.method.value,
-        "model": None if draft is None else _folder(draft.model),
+        "model": None if draft is None else folder_or_id(draft.model, "speculation.draft"),
         "num_speculative_tokens": speculation.num_speculative_tokens,
         "num_speculative_tokens_per_batch_size": None if schedule is None else [[*each] for each in schedule],
         "prompt_lookup_max": speculation.prompt_lookup_max,

@@ -9,6 +9,7 @@ from launcher.errors import PlanError
 from launcher.fingerprint import fingerprints
 from launcher.inventory import Inventory
 from launcher.kv_transfer import CONNECTORS, ConnectorSetup, Engine
+from launcher.paths import absolute
 from launcher.plan import EngineInstance, Plan, PlannedFile, ProxyInstance
 from launcher.profile import Model, Ports, Profile, RoleSettings
 from proxy import config as proxy_config
@@ -79,10 +80,7 @@ def model_reference(model: Model, inventory: Inventory) -> str:
     if model.id is not None:
         return model.id
     if model.path is not None:
-        try:
-            return str(model.path.expanduser().absolute())
-        except RuntimeError as exc:
-            raise PlanError(f"model.path {model.path}: {exc}") from exc
+        return absolute(model.path, "model.path")
     return str(inventory.cache / "models" / str(model.bundled))
 
 
@@ -165,7 +163,7 @@ def _connector(
 def _secrets(profile: Profile, settings: RoleSettings) -> dict[str, Mapping[str, str]]:
     """Of the profile and the role, sorted; a file with its whole path."""
     return {
-        name: {"env": each.env} if each.env else {"file": str(Path(str(each.file)).expanduser().absolute())}
+        name: {"env": each.env} if each.env else {"file": absolute(str(each.file), f"secrets.{name}.file")}
         for name, each in sorted({**profile.secrets, **settings.secrets}.items())
     }
 

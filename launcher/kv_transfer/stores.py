@@ -1,11 +1,10 @@
 """Connectors over a store that all engines know: files, or LMCache's."""
 
-from pathlib import Path
-
 from pydantic import JsonValue
 
 from launcher.kv_transfer import nixl
 from launcher.kv_transfer.setup import ConnectorSetup, Engine
+from launcher.paths import absolute
 from launcher.profile import KVTransfer
 
 _HASH = "sha256_cbor"
@@ -58,7 +57,7 @@ def _several(settings: KVTransfer, engine: Engine, *children: dict[str, JsonValu
 
 def _files(settings: KVTransfer, engine: Engine) -> dict[str, JsonValue]:
     given = settings.shared_storage.path if settings.shared_storage else None
-    path: Path = engine.run_directory / "kv" if given is None else given.expanduser().absolute()
+    path = engine.run_directory / "kv" if given is None else absolute(given, "kv_transfer.shared_storage.path")
     return {
         "kv_connector": "ExampleConnector",
         "kv_role": engine.kv_role,

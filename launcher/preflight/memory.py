@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity
 from launcher.profile import Device
-from launcher.sizing.deployment import DeploymentSize, deployment_size, wanted
+from launcher.sizing.deployment import SHOWN, DeploymentSize, deployment_size, wanted
 from launcher.sizing.models import look_up
 from launcher.sizing.size import InstanceSize, Verdict
 
@@ -28,14 +28,17 @@ def _machine(case: Case) -> Iterator[Fault]:
 
 
 def _device(case: Case) -> Iterator[Fault]:
-    """On CUDA: engines that together take more of a GPU than is free of it; ``host/gpu-memory`` judges one alone."""
+    """On CUDA: engines that together take more of a GPU than is free of it.
+
+    ``devices/shares`` judges shares that are more than a whole, ``host/gpu-memory`` one that is more than is free.
+    """
     if case.plan.device is not Device.CUDA:
         return
     size = _size(case)
     explicit = {each.name for each in size.instances if each.kv is not None and each.kv.error == 0}
     for device in size.devices:
-        is_alone = len(device.instances) == 1 and device.instances[0] not in explicit
-        if device.verdict is Verdict.DOES_NOT_FIT and not is_alone:
+        is_whole = device.needed <= device.total * SHOWN and len(device.instances) > 1
+        if device.verdict is Verdict.DOES_NOT_FIT and (is_whole or explicit.intersection(device.instances)):
             together = f"{', '.join(device.instances)} take {_human(device.needed)} of {device.name}"
             yield Fault(
                 "roles",

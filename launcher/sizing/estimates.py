@@ -6,6 +6,7 @@ Errors are stated as half of the width in which figures of real engines lay (``d
 from launcher.profile import Device
 from launcher.sizing.architecture import Architecture
 from launcher.sizing.settings import GIB, EngineSettings
+from launcher.sizing.weights import matrices
 
 _MIB = 2**20
 _PER_GRAPH_AND_LAYER = 0.18 * _MIB
@@ -15,15 +16,16 @@ _SAMPLER_BYTES = 10
 """Of one logit: in 16 bits, in 32, and a copy that is sampled from."""
 
 GRAPHS_ERROR = 0.6
-ACTIVATIONS_ERROR = 0.5
-RUNTIME_ERROR = 0.6
+ACTIVATIONS_ERROR = 0.8
+RUNTIME_ERROR = {Device.CUDA: 1.0, Device.CPU: 0.3}
+ADAPTERS_ERROR = 0.3
 
 
 def runtime(settings: EngineSettings) -> int:
     """Libraries: CUDA modules, workspaces, communication; on a CPU all that both processes need beside the model."""
     if settings.device is Device.CPU:
         return 2 * GIB
-    return int((0.5 if settings.sharding.tensor * settings.sharding.pipeline == 1 else 1.2) * GIB)
+    return int((0.7 if settings.sharding.tensor * settings.sharding.pipeline == 1 else 1.2) * GIB)
 
 
 def activations(model: Architecture, settings: EngineSettings, element: int) -> int:
@@ -38,6 +40,19 @@ def activations(model: Architecture, settings: EngineSettings, element: int) -> 
     layer = settings.step * (3 * hidden + max(widths)) * element
     sampled = min(settings.requests, settings.step) * model.vocabulary * _SAMPLER_BYTES
     return int(max(layer, sampled))
+
+
+def adapters(model: Architecture, settings: EngineSettings, element: int) -> int:
+    """LoRA: room for two narrow matrices beside each linear layer, for as many adapters as are held at once."""
+    if settings.adapters is None or not model.is_countable:
+        return 0
+    number, rank = settings.adapters
+    sides = sum(
+        (matrix.columns + matrix.rows / settings.sharding.tensor) * matrix.copies
+        for matrix in matrices(model)
+        if matrix.is_linear
+    )
+    return int(number * rank * sides * element)
 
 
 def graphs(model: Architecture, settings: EngineSettings) -> int:

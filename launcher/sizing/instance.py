@@ -66,7 +66,12 @@ def size(
     ``before`` is what an earlier start of an engine alike told: it takes the place of estimates.
     """
     known = [
-        Part("libraries", amount := estimates.runtime(settings), int(amount * estimates.RUNTIME_ERROR), "estimated")
+        Part(
+            "libraries",
+            amount := estimates.runtime(settings),
+            int(amount * estimates.RUNTIME_ERROR[settings.device]),
+            "estimated",
+        )
     ]
     if settings.kv_memory is not None:
         known.append(Part("KV cache", settings.kv_memory, 0, "the profile"))
@@ -198,11 +203,12 @@ def _others(settings: EngineSettings, model: Understood, draft: Draft | None) ->
     if draft is not None:
         source = "its tensors" if draft.is_measured else "counted from its configuration"
         parts.append(Part("draft", draft.weights, 0 if draft.is_measured else draft.weights // 20, source))
-    known = ("activations", "CUDA graphs", "libraries")
+    known = ("LoRA adapters", "activations", "CUDA graphs", "libraries")
     found = (
+        (estimates.adapters(model.architecture, settings, model.float_size), estimates.ADAPTERS_ERROR),
         (estimates.activations(model.architecture, settings, model.float_size), estimates.ACTIVATIONS_ERROR),
         (estimates.graphs(model.architecture, settings), estimates.GRAPHS_ERROR),
-        (estimates.runtime(settings), estimates.RUNTIME_ERROR),
+        (estimates.runtime(settings), estimates.RUNTIME_ERROR[settings.device]),
     )
     for name, (amount, error) in zip(known, found, strict=True):
         if amount and not (settings.device is Device.CPU and name == "activations"):

@@ -17,7 +17,8 @@ _TOKENS = re.compile(
 )
 _CONCURRENCY = re.compile(r"Maximum concurrency for ([\d,]+) tokens per request: ([\d.]+)x")
 _KV_MEMORY = re.compile(
-    r"(?:Available KV cache memory: |(?:Explicitly|Auto) set \(|reserved )([\d.]+)(?: GiB|/[\d.]+\) GiB for KV cache)"
+    r"(?:Available KV cache memory: (?=[\d.]+ GiB)|(?:Explicitly|Auto) set \((?=[\d.]+/)"
+    r"|reserved (?=[\d.]+ GiB memory for KV))([\d.]+)"
 )
 _USAGE = re.compile(
     r"Actual usage is ([\d.]+) GiB for consumed memory \(weights \+ non-torch\), ([\d.]+) GiB for peak activation, "

@@ -1,7 +1,7 @@
 """Decision: what of an engine's command line decides its memory, completed by the engine's own defaults."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -63,6 +63,8 @@ class EngineSettings:
     batches: int
     """Steps under way at a time."""
     speculation: Speculating | None
+    adapters: tuple[int, int] | None
+    """LoRA adapters held at once, and the largest rank of one."""
     overrides: Mapping[str, JsonValue]
     """What is said in place of the model's ``config.json``."""
 
@@ -100,17 +102,9 @@ def settings_of(argv: Sequence[str], env: Mapping[str, str], device: Device, car
         windows=_keeps_windows(options),
         batches=pipeline + 1 if is_asynchronous else pipeline,
         speculation=speculation,
+        adapters=_adapters(options),
         overrides=json_of(options.get("hf-overrides")),
     )
-
-
-def with_card(settings: EngineSettings, argv: Sequence[str], card: tuple[str, int]) -> EngineSettings:
-    """The same on a device with other memory, by which the engine chooses some defaults."""
-    sharding = settings.sharding
-    requests, step = _batch(
-        options_of(argv), settings.device, card, sharding.tensor * sharding.pipeline, settings.longest
-    )
-    return replace(settings, requests=requests, step=step)
 
 
 def number(text: str | None, *, automatic: int | None = None) -> int | None:
@@ -163,6 +157,12 @@ def _keeps_windows(options: Mapping[str, str]) -> bool:
     told = options.get("disable-hybrid-kv-cache-manager")
     connectors = [*connectors_of(json_of(options.get("kv-transfer-config")))]
     return told == "false" or (told is None and all(name in _KEEPS_WINDOWS for name in connectors))
+
+
+def _adapters(options: Mapping[str, str]) -> tuple[int, int] | None:
+    if options.get("enable-lora") != "true":
+        return None
+    return number(options.get("max-loras")) or 1, number(options.get("max-lora-rank")) or 16
 
 
 def _speculating(options: Mapping[str, str]) -> Speculating | None:

@@ -47,7 +47,7 @@ def test_overlapping_ranges_do_not_collide():
 
 
 def test_ports_that_run_out_are_a_plan_error():
-    with pytest.raises(PlanError, match="ports.engine: no free port from 65535 to 65535: lower it"):
+    with pytest.raises(PlanError, match=r"ports\.engine: no free port from 65535 to 65535: lower it"):
         plan("demo", "ports.engine=65535")
 
 

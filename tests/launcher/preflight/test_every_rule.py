@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from launcher import preflight
-from launcher.inventory import Limits, Listener
+from launcher.inventory import Inventory, Limits, Listener
 from launcher.preflight import tracing
 from launcher.preflight.finding import Case, Rule
 from launcher.preflight.matrix import COMBINATIONS
@@ -51,6 +51,13 @@ def limited(**limits: int) -> Build:
     return of("api-throughput", machine=replace(MACHINE, limits=Limits(**limits)))
 
 
+def with_cards(size: int) -> Inventory:
+    gpus = tuple(replace(gpu, memory_total=size * GIB, memory_free=size * GIB) for gpu in MACHINE.gpus)
+    return replace(MACHINE, gpus=gpus)
+
+
+SMALL = "model.id=RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a8"
+SHORT = ("model.max_model_len=4096", "roles.aggregated.enforce_eager=true")
 BUSY_GPUS = replace(MACHINE, gpus=tuple(replace(gpu, memory_free=60 * GIB) for gpu in MACHINE.gpus))
 NO_GPUS = replace(MACHINE, gpus=())
 EVENTS = "{enable_kv_cache_events: true, publisher: zmq, endpoint: 'tcp://*:%d'}"
@@ -80,8 +87,15 @@ CASES: Mapping[str, tuple[Build, Build]] = {
     ),
     "memory/one-request": (
         with_folder("roles.decode.kv_cache_memory=3MiB"),
-        with_folder("roles.decode.kv_cache_memory=4MiB"),
+        with_folder("roles.decode.kv_cache_memory=4352KiB"),
     ),
+    "memory/device": (
+        of("api-throughput", SMALL, SHARED, DECODE % 0.5, machine=BUSY_GPUS),
+        of("api-throughput", SMALL, SHARED, DECODE % 0.5),
+    ),
+    "memory/weights": (of("interactive", machine=with_cards(8)), of("interactive", machine=with_cards(24))),
+    "memory/draft": (of("single-gpu", *SHORT, machine=with_cards(13)), of("single-gpu", *SHORT)),
+    "memory/tight": (of("interactive", machine=with_cards(15)), of("interactive", machine=with_cards(24))),
     "devices/there": (of("api-throughput", machine=NO_GPUS), of("api-throughput")),
     "devices/shares": (of("api-throughput", SHARED, DECODE % 0.6), of("api-throughput", SHARED, DECODE % 0.5)),
     "devices/twice": (

@@ -29,12 +29,19 @@ def single(tmp_path, *overrides, machine, config="llama-3.1-8b"):
     return case("single-gpu", *changes, *overrides, machine=machine)
 
 
-def test_two_engines_that_share_a_device_may_not_take_more_than_it_has():
+def test_two_engines_that_share_a_device_may_not_take_more_than_is_free():
     shared = ("roles.decode.devices=[0, 1]", "roles.prefill.devices=[0, 1]")
-    (first, _) = found("device", case("api-throughput", *shared))
-    assert first.what.startswith("prefill-0, decode-0 take 145.0GiB of GPU 0, of whose 80.0GiB 78.8GiB are free")
     halves = ("roles.decode.gpu_memory_utilization=0.49", "roles.prefill.gpu_memory_utilization=0.5")
+    (first, _) = found("device", case("api-throughput", *shared, *halves, machine=cards(4, 80, 60)))
+    assert first.what.startswith("prefill-0, decode-0 take 78.0GiB of GPU 0, of whose 80.0GiB 59.1GiB are free")
     assert not found("device", case("api-throughput", *shared, *halves))
+
+
+def test_a_cache_of_a_given_size_counts_with_the_rest_of_its_engine():
+    given = "roles.aggregated={gpu_memory_utilization: null, kv_cache_memory: %s}"
+    (fault,) = found("device", case("interactive", given % "70GiB"))
+    assert fault.what.startswith("aggregated-0 take 8")
+    assert not found("device", case("interactive", given % "60GiB"))
 
 
 def test_weights_that_are_larger_than_the_device_s_share_are_found(tmp_path):

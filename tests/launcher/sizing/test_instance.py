@@ -101,6 +101,16 @@ def test_layers_that_draft_cost_theirs():
     assert drafted.kv.bytes_per_token - alone.kv.bytes_per_token == 576 * 2
 
 
+def test_adapters_cost_room_for_as_many_as_are_held_at_once():
+    one = part(engine("llama-3.1-8b", "--enable-lora", "--max-lora-rank", "16"), "LoRA adapters")
+    assert one == pytest.approx(84e6, rel=0.01)  # a file of rank 16 for all linear layers of this model has 84 MB
+    assert (
+        part(engine("llama-3.1-8b", "--enable-lora", "--max-loras", "4", "--max-lora-rank", "32"), "LoRA adapters")
+        == 8 * one
+    )
+    assert part(engine("llama-3.1-8b"), "LoRA adapters") == 0
+
+
 def test_n_grams_cost_nothing():
     assert part(engine("qwen3-14b", *speculating("ngram")), "draft") == 0
 

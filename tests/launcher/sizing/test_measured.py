@@ -47,6 +47,11 @@ def test_a_cpu_says_what_it_was_given():
     assert measured_of(CPU.splitlines()) == found
 
 
+def test_a_cache_of_a_given_size_is_told_on_a_gpu_too():
+    line = "Initial free memory 78.6 GiB, reserved 4.0 GiB memory for KV Cache as specified by the configuration"
+    assert measured_of([line, "reserved 3 GiB of something else"]) == Measured(kv_memory=4 * GIB)
+
+
 def test_older_engines_say_concurrency_on_a_line_of_its_own():
     lines = ["GPU KV cache size: 158,656 tokens", "Maximum concurrency for 32,768 tokens per request: 4.84x"]
     assert measured_of(lines) == Measured(tokens=158_656, length=32_768, concurrency=4.84)
