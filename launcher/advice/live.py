@@ -12,7 +12,6 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from launcher.advice.configured import configured
-from launcher.advice.facts import Value
 from launcher.advice.measure import canaries, idle, measured, requests
 from launcher.advice.situation import Origin, Situation
 from launcher.advice.thresholds import TTFT_OBJECTIVE
@@ -22,8 +21,6 @@ from launcher.local.deployment import Deployment, InstanceState
 from launcher.local.run_directory import RunDirectory
 from launcher.plan import Plan
 from launcher.preflight.checkpoint import read_config
-from proxy.config import ConfigError, load
-from proxy.settings import Objectives
 
 STEP = 1.0
 """Seconds between two looks."""
@@ -81,7 +78,7 @@ async def watch(
             asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
     elapsed = ended - started
     situation = known.plus(measured([*windows.values()], elapsed), Origin.MEASURED)
-    situation = situation.plus({} if plan is None else _configured(plan, directory), Origin.CONFIGURED)
+    situation = situation.plus({} if plan is None else configured(plan, read_config(plan.model)), Origin.CONFIGURED)
     situation = situation.plus({"ttft_objective": TTFT_OBJECTIVE}, Origin.DEFAULT)
     seen = [*windows.values()]
     return Watched(situation, elapsed, requests(seen), idle(seen), tuple(_notes(windows, reasons, plan)))
@@ -135,14 +132,6 @@ def _notes(windows: Mapping[str, Window], reasons: Mapping[str, str], plan: Plan
     if plan is None:
         notes.append("the run directory's plan cannot be read: what is configured is unknown")
     return notes
-
-
-def _configured(plan: Plan, directory: RunDirectory) -> Mapping[str, Value | None]:
-    try:
-        objectives = load(directory.proxy_config).settings.objectives
-    except ConfigError:
-        objectives = Objectives()
-    return configured(plan, read_config(plan.model), objectives)
 
 
 def _plan(file: Path) -> Plan | None:
