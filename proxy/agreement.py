@@ -7,7 +7,7 @@ What is not known of one of them is not compared. A fact that is neither in :cla
 equal.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,6 +18,11 @@ NOT_SET = "(not set)"
 """The value of what is left to the engine's default."""
 _AUTOMATIC = "auto"
 """The value of what the engine decides when it starts."""
+ADAPTER = "adapter "
+"""Begins the name of the fact where an adapter comes from; its own name follows."""
+BETWEEN_NAMES = ", "
+_MOST_MODELS = 64
+"""That are told apart: each is a label of metrics."""
 
 
 class Fact(StrEnum):
@@ -63,6 +68,15 @@ def differences(prefill: Identity, decode: Identity) -> tuple[str, ...]:
         for name, value in prefill.facts.items()
         if name in decode.facts and not _agree(name, prefill.facts, decode.facts)
     )
+
+
+def served_models(identities: Iterable[Identity]) -> frozenset[str]:
+    """The names by which clients may ask for a model or an adapter, as far as they are known; of many, the first."""
+    names = set[str]()
+    for identity in identities:
+        names |= {name.removeprefix(ADAPTER) for name in identity.facts if name.startswith(ADAPTER)}
+        names |= set(filter(None, identity.facts.get(Fact.SERVED_NAMES, "").split(BETWEEN_NAMES)))
+    return frozenset(sorted(names)[:_MOST_MODELS])
 
 
 def disagreement(prefill: Identity, decode: Identity) -> str:

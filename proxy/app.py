@@ -26,6 +26,7 @@ from proxy.evidence import NoEvidence
 from proxy.exchange import Exchange
 from proxy.exposition import Exposition
 from proxy.follow import ConfigFollower
+from proxy.gauges import Gauges
 from proxy.handover import HandOver
 from proxy.health.monitor import HealthMonitor
 from proxy.keys import Keyring, engine_key
@@ -61,8 +62,9 @@ def create_apps(
     settings = config.settings
     pool = Pool(config)
     admission = admission or Admission(settings.admission)
-    metrics = Metrics(registry, pool, queues=settings.selection.prefill is Policy.TTFT)
-    exposition = Exposition(registry, shared)
+    metrics = Metrics(registry, pool)
+    registry.register(Gauges(pool, admission, queues=settings.selection.prefill is Policy.TTFT))
+    exposition = Exposition(registry, shared, lambda: {member.instance.name for member in pool.members})
     client = EngineClient(engine_key(settings, os.environ))
     tracer = tracer_of(settings.tracing)
     releases = Releases(pool, client, metrics)
@@ -117,7 +119,7 @@ def _prover(
     settings: Settings, pool: Pool, client: EngineClient, steering: Steering, metrics: Metrics, releases: Releases
 ) -> Prover:
     """Its canaries go the way of requests, but are counted apart, and nobody is blamed for them on the way."""
-    apart = Metrics(CollectorRegistry(), pool, queues=False)
+    apart = Metrics(CollectorRegistry(), pool)
     exchange = Exchange(settings.timeouts, pool, steering, client)
     bootstrap = Bootstrap(client, settings.timeouts.prefill)
     handover = HandOver(exchange, pool, steering, bootstrap, apart, releases, NoEvidence)

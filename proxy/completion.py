@@ -162,6 +162,12 @@ def bypass(completion: Completion) -> Bypass | None:
     return None
 
 
+def has_one_choice(completion: Completion) -> bool:
+    """Whether the tokens of the answer are those of one text, one after the other."""
+    document = completion.document
+    return document.get("n") in (None, 1) and not _several(document.get("prompt"))
+
+
 def prefill_body(
     completion: Completion,
     kv_params: JsonObject | None,

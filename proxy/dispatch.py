@@ -21,7 +21,7 @@ from proxy.handover import HandOver, HandOverFailed
 from proxy.hint import NO_HINT
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
-from proxy.record import ServedBy
+from proxy.record import Retry, ServedBy
 from proxy.release import Releases
 from proxy.settings import FailurePolicy, Settings
 from proxy.steering import Steering
@@ -75,6 +75,8 @@ class Dispatcher:
         for _ in range(retry.attempts if call.policy is FailurePolicy.RETRY else 1):
             if failed is not None and time.monotonic() > call.record.started + retry.within:
                 break
+            if failed is not None:
+                self._metrics.retried(Retry.PAIR)
             try:
                 return await self._through_a_pair(call, handoff, tried)
             except HandOverFailed as exc:
@@ -135,6 +137,8 @@ class Dispatcher:
         failed: EngineFailure | None = None
         while (member := on or self._choose_alone(call, tried)) is not None:
             on = None
+            if failed is not None:
+                self._metrics.retried(Retry.ALONE)
             try:
                 return await self._alone(call, reason, member)
             except EngineFailure as failure:

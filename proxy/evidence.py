@@ -46,9 +46,11 @@ class Evidence:
         if pair is not None and isinstance(failure, EngineError):
             self._metrics.handed_over(pair, well=False)
             if pair.fail(now, str(failure)):
+                self._metrics.suspended(pair)
                 logger.warning("no hand-overs from %s for now: %s", pair.prefill, failure)
             return
         if self._member.breaker.fail(now, str(failure), answers=failure.answers, at_once=failure.at_once):
+            self._metrics.opened(failure.instance)
             logger.warning("no requests for now: %s", failure)
 
 

@@ -17,7 +17,7 @@ from proxy.evidence import Evidence
 from proxy.headers import RawHeaders, from_engine
 from proxy.hint import NO_HINT, Hint
 from proxy.pool import Member, Pool
-from proxy.record import Record
+from proxy.record import Phase, Record
 from proxy.release import Kept
 from proxy.settings import FailurePolicy, Timeouts
 from proxy.steering import Steering
@@ -143,6 +143,7 @@ class Exchange:
     async def _serve(
         self, call: Call, headers: RawHeaders, member: Member, body: bytes, evidence: Evidence, kept: Kept | None
     ) -> Answer:
+        call.record.phase = Phase.FIRST_EVENT
         sent, left = (None, None) if kept is None else (kept.sent, kept.left_at_decode)
         limits = self._timeouts.decode if call.completion.document.get("stream") is True else self._whole
         if call.waits_for_prefill:

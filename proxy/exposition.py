@@ -1,7 +1,8 @@
 """What ``/metrics`` answers: of one process, or the sums of several that share a folder.
 
 Counters and histograms of several processes lie in files that prometheus_client keeps there, one per process, exact to
-the last request and also of processes that have ended. Gauges are the present of those that live: each process writes
+the last request and also of processes that have ended. Nothing can be taken out of these files: samples of instances
+that are no longer configured are left out of the answer. Gauges are the present of those that live: each process writes
 them down every second, and whoever is asked adds them up.
 """
 
@@ -10,13 +11,16 @@ import json
 import logging
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
+
+from proxy.instruments import ALL, INSTANCES
 
 logger = logging.getLogger(__name__)
 
@@ -24,20 +28,16 @@ INTERVAL = 1.0
 """Seconds between two notes of the gauges."""
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Tells prometheus_client, when it is imported, that processes share a folder."""
-# An instance is healthy, or drained, when all processes say so; a breaker is open when one does.
-_MERGE: dict[str, Callable[[Iterable[float]], float]] = {
-    "duet_in_flight": sum,
-    "duet_prefill_queue_seconds": sum,
-    "duet_instance_healthy": min,
-    "duet_instance_draining": min,
-    "duet_pair_usable": min,
-}
+_MERGE = {instrument.name: instrument.merge for instrument in ALL}
 
 
 class Exposition:
     """The metrics of a registry, and with a ``folder`` those of all processes that share it."""
 
-    def __init__(self, registry: CollectorRegistry, folder: Path | None) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, folder: Path | None, instances: Callable[[], Collection[str]]
+    ) -> None:
+        """``instances``: the names of those that are configured now."""
         self._registry = registry
         self._folder = folder
         self._all = registry
@@ -45,11 +45,16 @@ class Exposition:
             self._all = CollectorRegistry()
             MultiProcessCollector(self._all, str(folder))  # type: ignore[no-untyped-call]
             self._all.register(_Gauges(folder))
+        self._shown = _Present(self._all, instances)
 
-    def text(self) -> bytes:
-        """In Prometheus's format."""
+    def text(self, accept: str) -> tuple[bytes, str]:
+        """As a header ``Accept`` wants it, and the type of that: Prometheus's own format, or OpenMetrics.
+
+        Only OpenMetrics has exemplars, which only one process has: files keep none.
+        """
         self._note_gauges()
-        return generate_latest(self._all)
+        encode, kind = choose_encoder(accept)
+        return encode(self._shown), kind
 
     async def run(self) -> None:
         """Note the gauges until cancelled; where they cannot be written, the error is logged, once."""
@@ -78,6 +83,27 @@ class Exposition:
         new.replace(note)
 
 
+class _Present(Collector):
+    """Without what tells of instances that are gone, and without the times at which counters were made."""
+
+    def __init__(self, registry: CollectorRegistry, instances: Callable[[], Collection[str]]) -> None:
+        self._registry = registry
+        self._instances = instances
+
+    def collect(self) -> Iterator[Metric]:
+        """All families; some may be empty."""
+        present = self._instances()
+        for metric in self._registry.collect():
+            family = Metric(metric.name, metric.documentation, metric.type, metric.unit)
+            family.samples = [
+                sample
+                for sample in metric.samples
+                if not sample.name.endswith("_created")
+                and all(value in present for label, value in sample.labels.items() if label in INSTANCES)
+            ]
+            yield family
+
+
 class _Gauges(Collector):
     """The notes of all that live, merged."""
 
@@ -98,7 +124,7 @@ class _Gauges(Collector):
                 for labels, value in samples:
                     values[name][tuple(labels.items())].append(value)
         for name, text in helps.items():
-            merge = _MERGE.get(name, max)
+            merge = _MERGE[name].of
             names = [label for label, _ in next(iter(values[name]), ())]
             family = GaugeMetricFamily(name, text, labels=names)
             for labels, found in values[name].items():

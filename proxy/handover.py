@@ -24,6 +24,7 @@ from proxy.handoff.protocol import Concurrent, Order, Source
 from proxy.headers import with_headers
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
+from proxy.record import Phase, Retry
 from proxy.release import Kept, Releases
 from proxy.side_by_side import ended, side_by_side
 from proxy.steering import Steering
@@ -72,6 +73,7 @@ class HandOver:
         """
         record = call.record
         record.attempts += 1
+        record.phase = Phase.PREFILL
         record.prefill, record.decode = prefill.instance.name, None
         if handoff.order is Order.CONCURRENT:
             return await self._both(call, handoff, prefill, next_decode)
@@ -161,6 +163,8 @@ class HandOver:
     ) -> Answer:
         unreachable: EngineUnreachable | None = None
         while (decode := next_decode(unreachable.instance if unreachable else None)) is not None:
+            if unreachable is not None:
+                self._metrics.retried(Retry.DECODE)
             call.record.decode = decode.instance.name
             pair = self._pool.pair(prefill, decode)
             trial = pair.breaker.begin()

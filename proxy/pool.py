@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from proxy.agreement import Facts, Identity, disagreement
+from proxy.agreement import Facts, Identity, disagreement, served_models
 from proxy.breaker import Breaker
 from proxy.config import ProxyConfig
 from proxy.handoff.protocol import Source
@@ -77,6 +77,8 @@ class Pool:
         self._turns = 0
         self.members: tuple[Member, ...] = ()
         self.connector: ConnectorKind | None = None
+        self.models: frozenset[str] = frozenset()
+        """Names that clients may ask for."""
         self.follow(config)
 
     def follow(self, config: ProxyConfig) -> None:
@@ -144,6 +146,7 @@ class Pool:
         self._compare()
 
     def _compare(self) -> None:
+        self.models = served_models(member.identity for member in self.members)
         for prefill, decode in self.couples():
             self._judge(self.pair(prefill, decode), prefill, decode)
 

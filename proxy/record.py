@@ -7,6 +7,7 @@ from enum import StrEnum
 from proxy.completion import Bypass
 from proxy.endpoint import Endpoint
 from proxy.headers import RawHeaders, RequestId
+from proxy.usage import Usage
 
 
 class ServedBy(StrEnum):
@@ -14,6 +15,49 @@ class ServedBy(StrEnum):
 
     PD = "pd"
     AGGREGATED = "aggregated"
+
+
+class Outcome(StrEnum):
+    """How a request ended."""
+
+    OK = "ok"
+    """With its answer."""
+    REJECTED = "rejected"
+    """It was wrong."""
+    REFUSED = "refused"
+    """There was no room, or the proxy ends."""
+    LEFT = "left"
+    """The client did not wait."""
+    FAILED = "failed"
+    """Nobody answered it."""
+    BROKEN_OFF = "broken_off"
+    """Its answer has no end."""
+
+
+class Phase(StrEnum):
+    """How far a request is."""
+
+    UPLOAD = "upload"
+    """Its body comes."""
+    QUEUE = "queue"
+    """It waits for a place."""
+    PREFILL = "prefill"
+    """An instance is chosen, and prefill computes."""
+    FIRST_EVENT = "first_event"
+    """An instance was asked for its answer."""
+    ANSWER = "answer"
+    """The answer is on its way to the client."""
+
+
+class Retry(StrEnum):
+    """Who is tried after a failure."""
+
+    PAIR = "pair"
+    """Another pair."""
+    DECODE = "decode"
+    """Another decode instance, with the same KV."""
+    ALONE = "alone"
+    """Another instance, without a hand-over."""
 
 
 @dataclass(slots=True)
@@ -25,6 +69,11 @@ class Record:
     client: str | None = None
     """The name of its key; who takes turns with others when there is a queue."""
     started: float = field(default_factory=time.monotonic)
+    model: str = "none"
+    """The label of what it asks for: never what a client has made up."""
+    has_one_choice: bool = True
+    """Whether all tokens of the answer follow each other."""
+    phase: Phase = Phase.UPLOAD
     path: ServedBy | None = None
     """Known once it is served."""
     prefill: str | None = None
@@ -36,6 +85,12 @@ class Record:
     """Pairs that were asked so far."""
     first_byte: float | None = None
     """When the first event of a streamed answer came."""
+    events: int = 0
+    """That came after it, but for the one that only says that the answer is complete."""
+    longest_pause: float | None = None
+    """Seconds between two arrivals within a streamed answer."""
+    usage: Usage | None = None
+    """Tokens, where the answer tells them."""
     failure: str | None = None
     """What ended the request early, in a word."""
 

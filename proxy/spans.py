@@ -13,7 +13,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, format_trace_id, set_span_in_context
 from opentelemetry.trace import Tracer as OtelTracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -91,6 +91,12 @@ class RequestSpans:
         self._context = set_span_in_context(span, Context())
         self._hand_over: Span | None = None
         self._decode_has_begun = False
+
+    @property
+    def id(self) -> str | None:
+        """Of the trace, if it is collected."""
+        context = self._span.get_span_context()
+        return format_trace_id(context.trace_id) if context.trace_flags.sampled else None
 
     def leg(self, kind: LegKind, instance: str) -> "LegSpan":
         """A request is sent to an instance."""

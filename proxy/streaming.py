@@ -1,6 +1,7 @@
 """Relays an open answer as it comes, until it ends or the client leaves."""
 
 import asyncio
+import time
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
@@ -15,6 +16,11 @@ from proxy.errors import ClientGone, EngineAborted, EngineCut, EngineError, Engi
 from proxy.events import ENDS, last_event, whole_events
 from proxy.exchange import Stream
 from proxy.headers import RawHeaders
+from proxy.record import Phase, Record
+from proxy.usage import usage_of
+
+_END = ENDS[0]
+"""By which engines end events: counted where it is only a matter of the pace."""
 
 
 class Relay(Response):
@@ -59,16 +65,22 @@ class Relay(Response):
 class EventRelay(Relay):
     """Relays whole events; where they break off or the engine gives up, an event says so."""
 
-    def __init__(self, stream: Stream, headers: RawHeaders, at_end: Callable[[int, ProxyError | None], None]) -> None:
+    def __init__(self, stream: Stream, record: Record, at_end: Callable[[int, ProxyError | None], None]) -> None:
+        """``record`` is told of the answer's pace and its tokens."""
+
         def end(status: int, error: ProxyError | None) -> None:
             stream.settle(error)
+            record.usage = usage_of(self._before + self._last + self._begun)
             at_end(status, error)
 
-        super().__init__(200, [*stream.headers, *headers], stream.resources, end)
+        super().__init__(200, [*stream.headers, *record.headers()], stream.resources, end)
+        record.phase = Phase.ANSWER
+        self._record = record
         self._stream = stream
         self._dialect = stream.dialect
-        self._last = b""
-        """The events that were sent last."""
+        self._before = self._last = b""
+        """The events that were sent last, and those before them: the last but one has the tokens."""
+        self._events = 0
         self._begun = b""
         """What has come of an event that is not complete."""
 
@@ -76,8 +88,7 @@ class EventRelay(Relay):
         failure: EngineFailure | None = None
         try:
             await self._pass_on(self._stream.head, send)
-            async for chunk in self._stream.rest:
-                await self._pass_on(chunk, send)
+            await self._pass_on_rest(send)
             await self._check_end(send)
         except EngineError as told:
             failure = told
@@ -86,6 +97,20 @@ class EventRelay(Relay):
             await self._tell(cut, send)
         await send({"type": "http.response.body", "body": b""})
         return failure
+
+    async def _pass_on_rest(self, send: Send) -> None:
+        """Of each arrival only the time is looked at."""
+        self._events, pause, before = 0, 0.0, time.monotonic()
+        try:
+            async for chunk in self._stream.rest:
+                now = time.monotonic()
+                if now - before > pause:
+                    pause = now - before
+                before = now
+                await self._pass_on(chunk, send)
+        finally:
+            self._record.events = self._events - 1
+            self._record.longest_pause = pause or None
 
     async def break_off(self, send: Send, reason: ShuttingDown) -> None:
         await self._tell(reason, send)
@@ -105,7 +130,8 @@ class EventRelay(Relay):
             failure = _failure(self._stream.instance, judgement)
         if chunk:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            self._last = chunk
+            self._before, self._last = self._last, chunk
+            self._events += chunk.count(_END) or 1
         if failure is not None:
             raise failure
 

@@ -51,6 +51,11 @@ class Leg(Protocol):
 class Trace(Protocol):
     """The spans of one request."""
 
+    @property
+    def id(self) -> str | None:
+        """32 hexadecimal digits; ``None`` when this one is not sent to the collector."""
+        ...
+
     def leg(self, kind: LegKind, instance: str) -> Leg:
         """A request is sent to an instance."""
         ...

@@ -12,7 +12,7 @@ from proxy.api.finish import Finish
 from proxy.api.gate import client_of
 from proxy.api.target import target_of
 from proxy.client_policy import HEADER, policy_of
-from proxy.completion import parse
+from proxy.completion import has_one_choice, parse
 from proxy.disconnect import unless_gone
 from proxy.dispatch import Dispatcher
 from proxy.endpoint import ROUTES, Endpoint
@@ -24,6 +24,7 @@ from proxy.record import Record
 from proxy.settings import Settings
 from proxy.streaming import EventRelay
 from proxy.tracing import Trace, Tracer
+from proxy.usage import usage_of
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +67,9 @@ class CompletionRoute:
             await defect_response(record)(scope, receive, send)
             return
         if isinstance(answer, Stream):
-            await EventRelay(answer, record.headers(), finish.after_start)(scope, receive, send)
+            await EventRelay(answer, record, finish.after_start)(scope, receive, send)
             return
+        record.usage = usage_of(answer.body)
         finish(answer.status)
         length = (b"content-length", b"%d" % len(answer.body))
         told = [length, *answer.headers, *record.headers()]
@@ -78,6 +80,8 @@ class CompletionRoute:
         headers, record = scope["headers"], finish.record
         policy = policy_of(value_of(headers, HEADER), self._settings)
         completion = parse(await read_body(headers, receive, self._settings.body_limit, finish.hold), self._endpoint)
+        record.model = self._metrics.model(completion.document.get("model"))
+        record.has_one_choice = has_one_choice(completion)
         await finish.enter(receive)
         passed = to_engine(headers, record.id.internal)
         call = Call(target_of(scope), passed, completion, record, policy, trace=trace)

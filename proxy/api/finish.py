@@ -1,12 +1,13 @@
 """What is done at the end of every request: count it, log it."""
 
 import logging
+import time
 
 from proxy.admission import Admission
 from proxy.disconnect import Receive, unless_gone
-from proxy.errors import ClientGone, Draining, EngineFailure, Overloaded, ProxyError
+from proxy.errors import BadRequest, ClientGone, Draining, EngineFailure, EngineRejection, Overloaded, ProxyError
 from proxy.metrics import Metrics
-from proxy.record import Record
+from proxy.record import Outcome, Phase, Record
 from proxy.tracing import Trace
 
 logger = logging.getLogger(__name__)
@@ -34,8 +35,16 @@ class Finish:
         Raises :class:`proxy.errors.Overloaded`, :class:`proxy.errors.Draining` or :class:`ClientGone`.
         """
         if not self._admission.try_enter():
-            await unless_gone(self._admission.wait(self.record.client or ""), receive)
+            await self._wait(receive)
         self._inside = True
+        self.record.phase = Phase.PREFILL
+
+    async def _wait(self, receive: Receive) -> None:
+        self.record.phase, began = Phase.QUEUE, time.monotonic()
+        try:
+            await unless_gone(self._admission.wait(self.record.client or ""), receive)
+        finally:
+            self._metrics.waited.observe(time.monotonic() - began)
 
     def __call__(self, status: int, error: ProxyError | None = None) -> None:
         self._admission.drop(self._held)
@@ -43,11 +52,10 @@ class Finish:
             self._admission.leave()
         if error is not None:
             self.record.failure = error.kind if isinstance(error, EngineFailure) else type(error).__name__
-        if isinstance(error, ClientGone):
-            self._metrics.client_disconnects.inc()
         if isinstance(error, Overloaded | Draining):
-            self._metrics.refused.labels(self.record.failure).inc()
-        self._metrics.finished(self.record, status)
+            self._metrics.refused(type(error).__name__)
+        trace = None if self._trace is None else self._trace.id
+        self._metrics.finished(self.record, status, _outcome(self.record, status, error), trace)
         if self._trace is not None:
             self._trace.end(status)
         logger.info("%s", self.record.line(status))
@@ -55,3 +63,17 @@ class Finish:
     def after_start(self, status: int, error: ProxyError | None) -> None:
         """The end of an answer whose status was sent already: only a client that left changes it."""
         self(error.status if isinstance(error, ClientGone) else status, error)
+
+
+def _outcome(record: Record, status: int, error: ProxyError | None) -> Outcome:
+    if isinstance(error, ClientGone):
+        return Outcome.LEFT
+    if isinstance(error, Overloaded | Draining):
+        return Outcome.REFUSED
+    if isinstance(error, BadRequest | EngineRejection):
+        return Outcome.REJECTED
+    if record.failure is not None:
+        return Outcome.BROKEN_OFF if record.phase is Phase.ANSWER else Outcome.FAILED
+    if status < 400:
+        return Outcome.OK
+    return Outcome.REJECTED if status < 500 else Outcome.FAILED

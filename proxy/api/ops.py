@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from fastapi import APIRouter
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -54,8 +53,9 @@ def ops_routes(
         return JSONResponse(matrix(pool, await prover.prove_all()))
 
     @router.get("/metrics", response_model=None)
-    async def metrics() -> Response:
-        return Response(exposition.text(), media_type=CONTENT_TYPE_LATEST)
+    async def metrics(request: Request) -> Response:
+        text, kind = exposition.text(request.headers.get("accept", ""))
+        return Response(text, headers={"content-type": kind})
 
     return router
 

@@ -23,7 +23,7 @@ from proxy.evidence import Evidence
 from proxy.headers import RawHeaders, from_engine, request_id, to_engine_unchanged, value_of
 from proxy.metrics import Metrics
 from proxy.pool import Member, Pool
-from proxy.record import Record, ServedBy
+from proxy.record import Phase, Record, ServedBy
 from proxy.selection import burden
 from proxy.settings import Settings
 from proxy.streaming import Passage
@@ -107,6 +107,7 @@ class Passthrough:
     ) -> Response:
         record = finish.record
         record.decode = member.instance.name
+        record.phase = Phase.FIRST_EVENT
         evidence = Evidence(member, self._metrics)
         async with AsyncExitStack() as resources:
             resources.enter_context(self._pool.using(member))
@@ -117,7 +118,7 @@ class Passthrough:
                 evidence.settle(failure)
                 raise
             resources.push_async_callback(upstream.aclose)
-            record.path = ServedBy.AGGREGATED
+            record.path, record.phase = ServedBy.AGGREGATED, Phase.ANSWER
             told = [*_with_own_location(from_engine(upstream.headers), member.instance.url), *record.headers()]
 
             def at_end(status: int, error: ProxyError | None) -> None:

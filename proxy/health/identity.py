@@ -7,7 +7,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from proxy.agreement import Fact
+from proxy.agreement import ADAPTER, BETWEEN_NAMES, Fact
 from proxy.engine import EngineClient
 from proxy.topology import Instance
 
@@ -55,11 +55,11 @@ def _models(body: bytes) -> Iterator[tuple[str, str]]:
     listed = _object(body).get("data")
     entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     if names := sorted(str(entry["id"]) for entry in entries if "id" in entry and entry.get("parent") is None):
-        yield Fact.SERVED_NAMES, ", ".join(names)
+        yield Fact.SERVED_NAMES, BETWEEN_NAMES.join(names)
     for entry in entries:
         root, parent, length = (entry.get(key) for key in ("root", "parent", "max_model_len"))
         if root is not None:
-            yield Fact.MODEL if parent is None else f"adapter {entry.get('id')}", str(root)
+            yield Fact.MODEL if parent is None else f"{ADAPTER}{entry.get('id')}", str(root)
         if length is not None:
             yield Fact.MAX_MODEL_LEN, str(length)
 

@@ -1,0 +1,119 @@
+"""Gauges that are read when they are scraped: of a pool's instances and pairs, which may change, and of the door."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from proxy import instruments as known
+from proxy.admission import Admission
+from proxy.breaker import State
+from proxy.instruments import Instrument
+from proxy.pair import Pair
+from proxy.pool import Member, Pool
+from proxy.proof.proof import Verdict
+from proxy.topology import Role
+
+
+def _queue(member: Member, now: float) -> float | None:
+    return member.load.seconds(now) if member.instance.role is Role.PREFILL else None
+
+
+def _counted(field: str) -> Callable[[Member, float], float | None]:
+    return lambda member, _: None if member.readings is None else getattr(member.readings, field)
+
+
+def _proven_at(pair: Pair, _: float) -> float | None:
+    return pair.proof.at if pair.proof is not None and pair.proof.verdict is Verdict.PROVEN else None
+
+
+def _speed(pair: Pair, _: float) -> float | None:
+    return pair.proof.bytes_per_second if pair.proof is not None and pair.proof.verdict is Verdict.PROVEN else None
+
+
+_OF_MEMBERS: Mapping[Instrument, Callable[[Member, float], float | None]] = {
+    known.IN_FLIGHT: lambda member, _: member.in_flight,
+    known.HEALTHY: lambda member, _: member.healthy,
+    known.INSTANCE_DRAINING: lambda member, _: member.draining,
+    known.BREAKER: lambda member, now: member.breaker.state(now) is State.OPEN,
+    known.SHARE: lambda member, _: member.share.value,
+    known.FAILED_TRANSFERS: _counted("failed_transfers"),
+    known.EXPIRED: _counted("expired"),
+    known.LATE: _counted("late"),
+}
+_OF_PAIRS: Mapping[Instrument, Callable[[Pair, float], float | None]] = {
+    known.PAIR_BREAKER: lambda pair, now: pair.breaker.state(now) is State.OPEN,
+    known.USABLE: lambda pair, now: pair.admits(now),
+    known.PROVEN: _proven_at,
+    known.SPEED: _speed,
+    known.PROOF_AGE: lambda pair, _: None if pair.proof is None else max(0.0, time.time() - pair.proof.at),
+}
+_OF_THE_DOOR: Mapping[Instrument, Callable[[Admission], float]] = {
+    known.INSIDE: lambda door: door.in_flight,
+    known.WAITING: lambda door: door.waiting,
+    known.HELD: lambda door: door.held,
+    known.DRAINING: lambda door: door.closed,
+}
+
+
+class Gauges(Collector):
+    """The present of one process."""
+
+    def __init__(self, pool: Pool, door: Admission, *, queues: bool) -> None:
+        """``queues``: show how long those of prefill are, when they are estimated."""
+        self._pool = pool
+        self._door = door
+        self._of_members = {**_OF_MEMBERS, **({known.QUEUE: _queue} if queues else {})}
+
+    def collect(self) -> Iterator[Metric]:
+        """All of them, as they are now."""
+        now = time.monotonic()
+        for instrument, of_member in self._of_members.items():
+            family = _family(instrument)
+            for member in self._pool.members:
+                names = {"instance": member.instance.name, "decode": member.instance.name, "role": member.instance.role}
+                _add(family, [names[label] for label in instrument.labels], of_member(member, now))
+            yield family
+        pairs = self._pool.pairs()
+        for instrument, of_pair in _OF_PAIRS.items():
+            family = _family(instrument)
+            for pair in pairs:
+                _add(family, [pair.prefill, pair.decode], of_pair(pair, now))
+            yield family
+        yield _verdicts(pairs)
+        yield _silently_off(pairs)
+        for instrument, of_door in _OF_THE_DOOR.items():
+            family = _family(instrument)
+            _add(family, [], of_door(self._door))
+            yield family
+
+
+def _verdicts(pairs: list[Pair]) -> GaugeMetricFamily:
+    family = _family(known.VERDICT)
+    for pair in pairs:
+        if pair.proof is not None:
+            for verdict in Verdict:
+                _add(family, [pair.prefill, pair.decode, verdict], pair.proof.verdict is verdict)
+    return family
+
+
+def _silently_off(pairs: list[Pair]) -> GaugeMetricFamily:
+    """By decode instance: one pair is enough."""
+    off: dict[str, bool] = {}
+    for pair in pairs:
+        recomputed = pair.proof is not None and pair.proof.verdict is Verdict.RECOMPUTED
+        off[pair.decode] = off.get(pair.decode, False) or recomputed
+    family = _family(known.SILENTLY_OFF)
+    for name, value in off.items():
+        _add(family, [name], value)
+    return family
+
+
+def _family(instrument: Instrument) -> GaugeMetricFamily:
+    return GaugeMetricFamily(instrument.name, instrument.meaning, labels=instrument.labels)
+
+
+def _add(family: GaugeMetricFamily, labels: list[str], value: float | None) -> None:
+    if value is not None:
+        family.add_metric(labels, value)

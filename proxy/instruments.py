@@ -1,0 +1,271 @@
+"""Shape: every metric of the proxy, what it means and which values its labels have; ``docs/metrics.md`` is made of it.
+
+No label ever holds what a client has written: models are those that are served, statuses those that HTTP knows.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+TTFT_SECONDS = (
+    *(0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2, 0.225, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55),
+    *(0.6, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 20.0, 40.0, 60.0, 120.0),
+)
+TOKEN_SECONDS = (
+    *(0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.06, 0.075, 0.1),
+    *(0.15, 0.2, 0.3, 0.5, 1.0, 2.0),
+)
+PAUSE_SECONDS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0)
+LEG_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+ANSWER_SECONDS = (
+    *(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0),
+    *(180.0, 300.0, 600.0, 1800.0),
+)
+WAIT_SECONDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0)
+
+
+class Kind(StrEnum):
+    """As Prometheus knows it."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Merge(StrEnum):
+    """What a gauge is of several workers; counts and histograms are always their sums."""
+
+    SUM = "sum"
+    LEAST = "least"
+    MOST = "most"
+
+    def of(self, values: Iterable[float]) -> float:
+        """Of the workers' values."""
+        match self:
+            case Merge.SUM:
+                return sum(values)
+            case Merge.LEAST:
+                return min(values)
+            case Merge.MOST:
+                return max(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """One metric."""
+
+    name: str
+    """Without ``_total``."""
+    kind: Kind
+    unit: str
+    labels: tuple[str, ...]
+    meaning: str
+    buckets: tuple[float, ...] = ()
+    """Upper bounds of a histogram."""
+    merge: Merge = Merge.MOST
+    """Of a gauge."""
+
+    @property
+    def shown(self) -> str:
+        """Its name in ``/metrics``."""
+        return f"{self.name}_total" if self.kind is Kind.COUNTER else self.name
+
+
+INSTANCES = frozenset({"instance", "prefill", "decode"})
+"""Labels that name an instance: their samples vanish with it."""
+
+LABELS: Mapping[str, str] = {
+    "endpoint": "the route: `completions`, `chat_completions`, `responses`, `messages`, or `other` for one that is "
+    "passed on",
+    "path": "the way it was served: `pd`, `aggregated`, or `none` for a request that was not",
+    "model": "the name in the request if an engine serves it, an adapter's too; `other` for every other name, `none` "
+    "where no name was read",
+    "status": "of the answer, as HTTP knows it; one that it does not know is its class, e.g. `5xx`",
+    "outcome": "of a request: `ok`; `rejected`, the client's fault; `refused`, as too much came or the proxy ends; "
+    "`left`, the client did not wait; `failed`, no answer came; `broken_off`, it ended too soon. Of a hand-over: `ok` "
+    "or `failed`",
+    "counted": "`tokens` where the answer tells its usage, else `events`, which under speculation have several tokens",
+    "reason": "as `X-Duet-Bypass` says it for a bypass; `Overloaded`, `NoRoom` or `Draining` for what was not taken",
+    "phase": "what the client did not wait for: `upload` (its own body), `queue`, `prefill`, `first_event` (decode "
+    "was asked), `answer`",
+    "instance": "its name in the configuration",
+    "prefill": "a prefill instance's name",
+    "decode": "a decode instance's name",
+    "role": "`prefill`, `decode` or `aggregated`",
+    "kind": "`unreachable`, `timeout`, `cut`, `error`, `aborted` or `without_kv`",
+    "verdict": "`proven`, `recomputed`, `wrong_text`, `failed`, `undecided` or `impossible`",
+    "step": "`pair`: another pair was tried; `decode`: another decode instance for the same KV; `alone`: another "
+    "instance that serves alone",
+}
+
+_SERVED = ("endpoint", "path", "model")
+_PAIR = ("prefill", "decode")
+
+
+def _counter(name: str, labels: tuple[str, ...], meaning: str, unit: str = "requests") -> Instrument:
+    return Instrument(name, Kind.COUNTER, unit, labels, meaning)
+
+
+def _seconds(name: str, labels: tuple[str, ...], buckets: tuple[float, ...], meaning: str) -> Instrument:
+    return Instrument(name, Kind.HISTOGRAM, "seconds", labels, meaning, buckets)
+
+
+def _gauge(
+    name: str, labels: tuple[str, ...], meaning: str, unit: str = "0 or 1", to: Merge = Merge.MOST
+) -> Instrument:
+    return Instrument(name, Kind.GAUGE, unit, labels, meaning, merge=to)
+
+
+# Of requests.
+REQUESTS = _counter("duet_requests", (*_SERVED, "status", "outcome"), "Finished requests.")
+DURATION = _seconds("duet_request_duration_seconds", _SERVED, ANSWER_SECONDS, "Request to end of answer.")
+TTFT = _seconds("duet_ttft_seconds", _SERVED, TTFT_SECONDS, "Request to first event of a streamed answer.")
+TPOT = _seconds(
+    "duet_time_per_output_token_seconds",
+    (*_SERVED, "counted"),
+    TOKEN_SECONDS,
+    "From the first event of a complete streamed answer to its end, by each output token after the first; of answers "
+    "with one choice.",
+)
+PAUSE = _seconds(
+    "duet_longest_pause_seconds",
+    _SERVED,
+    PAUSE_SECONDS,
+    "The longest time between two arrivals within a streamed answer: its worst stall.",
+)
+PROMPT_TOKENS = _counter("duet_prompt_tokens", _SERVED, "Of prompts whose answers tell it.", "tokens")
+COMPLETION_TOKENS = _counter("duet_completion_tokens", _SERVED, "Of answers that tell it.", "tokens")
+USAGE_UNKNOWN = _counter(
+    "duet_usage_unknown",
+    _SERVED,
+    "Answers of status 200 on routes that generate which do not tell their tokens; streams do when the client asks by "
+    "stream_options.include_usage.",
+)
+BYPASSED = _counter("duet_pd_bypassed", ("reason",), "Requests served aggregated although PD is configured.")
+RETRIES = _counter("duet_retries", ("step",), "Tries after the first, before the first byte of the answer.", "tries")
+REFUSED = _counter("duet_refused", ("reason",), "Requests that were not taken, by reason.")
+DISCONNECTS = _counter("duet_client_disconnects", ("phase",), "Clients that left before their answer was complete.")
+
+# Of admission.
+WAIT = _seconds(
+    "duet_admission_wait_seconds",
+    (),
+    WAIT_SECONDS,
+    "In the queue, of requests that had to wait for a place, also in vain; it is part of the time to first token.",
+)
+INSIDE = _gauge("duet_admitted", (), "Requests that have a place.", "requests", Merge.SUM)
+WAITING = _gauge("duet_waiting", (), "Requests in the queue for a place.", "requests", Merge.SUM)
+HELD = _gauge("duet_held_bytes", (), "Of request bodies that are kept.", "bytes", Merge.SUM)
+DRAINING = _gauge("duet_draining", (), "1 when the proxy is about to end and takes nothing new.")
+
+# Of hand-overs.
+HANDOFF = _seconds(
+    "duet_handoff_seconds", (), LEG_SECONDS, "From sending a request to prefill until its answer that hands KV over."
+)
+HANDOVERS = _counter(
+    "duet_handovers",
+    (*_PAIR, "outcome"),
+    "KV caches that decode was asked to take over, by outcome.",
+    "hand-overs",
+)
+HANDOVER = _seconds(
+    "duet_handover_seconds",
+    _PAIR,
+    LEG_SECONDS,
+    "From sending a request with prefill's KV to decode until the first event of its streamed answer.",
+)
+WITHOUT_KV = _counter("duet_prefill_without_kv", (), "Prefill answers without usable KV parameters.", "answers")
+KV_STRANDED = _counter(
+    "duet_kv_stranded",
+    (),
+    "KV caches that nobody took over or could be asked to free: prefill keeps them until their lease ends.",
+    "KV caches",
+)
+KV_RELEASED = _counter(
+    "duet_kv_released", (), "KV caches that nobody took over and that prefill was told to free.", "KV caches"
+)
+
+# Of pairs.
+CANARIES = _counter("duet_canaries", (*_PAIR, "verdict"), "Canaries through a pair, by verdict.", "canaries")
+VERDICT = _gauge("duet_pair_verdict", (*_PAIR, "verdict"), "1 for what the last canary that decided something showed.")
+PROOF_AGE = _gauge(
+    "duet_pair_proof_age_seconds",
+    _PAIR,
+    "Since the last canary that decided something; of the worker that waits longest.",
+    "seconds",
+)
+PROVEN = _gauge(
+    "duet_pair_proven_timestamp_seconds",
+    _PAIR,
+    "When a canary came through last, if the last one did.",
+    "seconds since 1970",
+)
+SPEED = _gauge(
+    "duet_pair_kv_bytes_per_second",
+    _PAIR,
+    "Of the last canary's KV, where the engines count it; large prompts are faster.",
+    "bytes per second",
+)
+USABLE = _gauge("duet_pair_usable", _PAIR, "1 when requests may go this way, if both serve.", to=Merge.LEAST)
+PAIR_BREAKER = _gauge("duet_pair_breaker_open", _PAIR, "1 when failed hand-overs keep requests away.")
+PAIR_SUSPENDED = _counter(
+    "duet_pair_suspended", _PAIR, "Times that a failed hand-over has kept requests away from a pair.", "times"
+)
+SILENTLY_OFF = _gauge(
+    "duet_pd_silently_off", ("decode",), "1 when an instance answers hand-overs but computes the prompts itself."
+)
+
+# Of instances.
+IN_FLIGHT = _gauge("duet_in_flight", ("instance",), "Requests in flight.", "requests", Merge.SUM)
+HEALTHY = _gauge("duet_instance_healthy", ("instance", "role"), "1 when probes say so.", to=Merge.LEAST)
+INSTANCE_DRAINING = _gauge("duet_instance_draining", ("instance",), "1 when it gets no new requests.", to=Merge.LEAST)
+BREAKER = _gauge("duet_breaker_open", ("instance",), "1 when failures keep requests away.")
+BREAKER_OPENED = _counter(
+    "duet_breaker_opened", ("instance",), "Times that failures have kept requests away from an instance.", "times"
+)
+FAILURES = _counter("duet_upstream_failures", ("instance", "kind"), "Failures of an instance.", "failures")
+SHARE = _gauge(
+    "duet_kv_received_share",
+    ("decode",),
+    "Of the last minute's prompt tokens, canaries' too, the part whose KV came from another instance.",
+    "0 to 1",
+)
+FAILED_TRANSFERS = _gauge(
+    "duet_kv_failed_transfers", ("instance",), "As the engine itself counts: transfers that failed.", "transfers"
+)
+EXPIRED = _gauge(
+    "duet_kv_expired",
+    ("instance",),
+    "As the engine itself counts: KV caches that nobody took before their lease ended.",
+    "KV caches",
+)
+LATE = _gauge(
+    "duet_kv_read_late",
+    ("instance",),
+    "As the engine itself counts: KV caches that were read after their lease: the answers may be wrong.",
+    "KV caches",
+)
+QUEUE = _gauge(
+    "duet_prefill_queue_seconds",
+    ("instance",),
+    "Estimated time until a prefill instance has computed all it was given: what the policy ttft steers by. Shown "
+    "under that policy only.",
+    "seconds",
+    Merge.SUM,
+)
+
+GROUPS: Mapping[str, tuple[Instrument, ...]] = {
+    "Requests": (
+        *(REQUESTS, DURATION, TTFT, TPOT, PAUSE, PROMPT_TOKENS, COMPLETION_TOKENS, USAGE_UNKNOWN),
+        *(BYPASSED, RETRIES, REFUSED, DISCONNECTS),
+    ),
+    "Admission": (WAIT, INSIDE, WAITING, HELD, DRAINING),
+    "Hand-overs": (HANDOFF, HANDOVERS, HANDOVER, WITHOUT_KV, KV_STRANDED, KV_RELEASED),
+    "Pairs": (CANARIES, VERDICT, PROOF_AGE, PROVEN, SPEED, USABLE, PAIR_BREAKER, PAIR_SUSPENDED, SILENTLY_OFF),
+    "Instances": (
+        *(IN_FLIGHT, HEALTHY, INSTANCE_DRAINING, BREAKER, BREAKER_OPENED, FAILURES, SHARE),
+        *(FAILED_TRANSFERS, EXPIRED, LATE, QUEUE),
+    ),
+}
+"""All of them, by what they tell of."""
+ALL = tuple(instrument for group in GROUPS.values() for instrument in group)
