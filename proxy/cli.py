@@ -1,4 +1,5 @@
 """``proxy --config FILE``: serves until it is told to stop. ``proxy --new-key NAME``: makes a client's key.
+``proxy --metrics``: explains the metrics.
 
 Exit codes: 2 wrong arguments, 3 wrong configuration, 4 the address cannot be had, 5 workers keep dying.
 """
@@ -21,6 +22,7 @@ from proxy.app import create_apps
 from proxy.config import ConfigError, ProxyConfig, load
 from proxy.exposition import FOLDER_VARIABLE, forget
 from proxy.keys import engine_key, new_key
+from proxy.metrics_page import page
 from proxy.server import Server
 from proxy.settings import Settings
 from proxy.tls import server_context
@@ -35,6 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     if arguments.new_key is not None:
         return _print_new_key(arguments.new_key)
+    if arguments.metrics:
+        sys.stdout.write(page())
+        return 0
     # What the log's lines do not name is not looked up for each (the ways that logging's documentation describes).
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
@@ -104,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--config", type=Path, metavar="FILE", help="serve by this configuration, JSON")
     what.add_argument("--new-key", metavar="NAME", help="make a key for a client of this name, print it and end")
+    what.add_argument("--metrics", action="store_true", help="print what each metric means, in Markdown, and end")
     parser.add_argument("--host", help="instead of the configuration's")
     parser.add_argument("--port", type=int, help="instead of the configuration's")
     # How workers are started: descriptors of the sockets that they inherit.

@@ -45,8 +45,10 @@ class Evidence:
         now, pair = time.monotonic(), self._pair
         if pair is not None and isinstance(failure, EngineError):
             self._metrics.handed_over(pair, well=False)
+            got_requests = pair.admits(now)
             if pair.fail(now, str(failure)):
-                self._metrics.suspended(pair)
+                if got_requests:
+                    self._metrics.suspended(pair)
                 logger.warning("no hand-overs from %s for now: %s", pair.prefill, failure)
             return
         if self._member.breaker.fail(now, str(failure), answers=failure.answers, at_once=failure.at_once):
