@@ -20,6 +20,8 @@ def _missing(case: Case) -> Iterator[Fault]:
         yield Fault(
             key, f"{folder} is no folder", "model.path (--model) wants the folder with config.json and the weights"
         )
+    elif (folder / "adapter_config.json").is_file() or any(folder.glob("*.gguf")):
+        return  # rules of their own tell what that is
     elif not (folder / "config.json").is_file():
         yield Fault(key, f"{folder} is not a Hugging Face model folder, it has no config.json", "check model.path")
     elif not read_config(case.plan.model):
