@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from launcher.paths import is_hub_id
 from launcher.preflight.checkpoint import read_config
 from launcher.preflight.finding import Case, Fault, Layer, Rule
 
@@ -14,7 +15,10 @@ def _missing(case: Case) -> Iterator[Fault]:
         return
     key = "model.bundled" if case.profile.model.bundled else "model.path"
     if not folder.exists():
-        fix = "check model.path (--model); a hub id goes into model.id"
+        given = str(case.profile.model.path)
+        is_id = "/" in given and is_hub_id(given)
+        fix = f"write model.id: {given} if that is a hub id" if is_id else "a hub id goes into model.id"
+        fix = f"check model.path (--model); {fix}"
         yield Fault(key, f"the model's folder {folder} does not exist", fix)
     elif not folder.is_dir():
         yield Fault(

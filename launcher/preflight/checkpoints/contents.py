@@ -20,7 +20,7 @@ _SHOWN = 3
 def _as_said(case: Case) -> Iterator[Fault]:
     """Weights in other numbers than config.json says."""
     for model in models(case):
-        layers = [each for each in _ordinary(model.folder)]
+        layers = list(_ordinary(model.folder))
         method = method_of(model.folder)
         if not layers:
             continue
@@ -93,7 +93,8 @@ def _fused(case: Case) -> Iterator[Fault]:
             more = f" and {len(unlike) - 1} more" if unlike[1:] else ""
             yield Fault(
                 model.key,
-                f"{whole} is one layer in the engine, and its parts are stored in unlike ways ({told}){more} ({model.name})",
+                f"{whole}{more} of {model.name} is one layer in the engine, and its parts are stored in unlike ways "
+                f"({told})",
                 "quantize it again with all of them alike: in `ignore` together, or not at all",
                 '"Found different quantization schemes for the shards": the engine ends when it loads',
             )

@@ -25,8 +25,8 @@ def _experts(case: Case) -> Iterator[Fault]:
             share = _numbers(experts) / _numbers(inside)
             yield Fault(
                 model.key,
-                f"none of the {len(experts)} weights of experts of {model.name} is quantized: {share:.0%} of its numbers, "
-                f"{sum(each.size for each in experts) / 2**30:.1f} GiB",
+                f"none of the {len(experts)} weights of experts of {model.name} is quantized: {share:.0%} of its "
+                f"numbers, {sum(each.size for each in experts) / 2**30:.1f} GiB",
                 "quantize it again: expand experts that are stored as one tensor, and take them out of `ignore`",
                 "it is hardly smaller or faster than the 16-bit checkpoint",
                 {"share": f"{share:.2f}"},

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from launcher.preflight.checkpoints.linear_layers import Linear
-from launcher.preflight.checkpoints.sharding import Shard, Use, fused, is_uneven, names_of, other_degrees, shards, uses
+from launcher.preflight.checkpoints.sharding import Shard, Use, is_uneven, names_of, other_degrees, shards, uses
 from launcher.preflight.finding import Case, Fault, Layer, Rule
 
 _GROUPS = (128, 64, 32)

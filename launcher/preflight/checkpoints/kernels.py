@@ -26,8 +26,8 @@ def _cpu_shapes(case: Case) -> Iterator[Fault]:
             first, degrees = wrong[0], other_degrees(use, _is_odd_on_cpu)
             yield Fault(
                 use.key,
-                f"{first.inputs} inputs and {first.outputs} outputs on each device in {names_of(wrong)} of {use.what} are "
-                f"not both multiples of {_CPU_STEP}",
+                f"{first.inputs} inputs and {first.outputs} outputs on each device in {names_of(wrong)} of {use.what} "
+                f"are not both multiples of {_CPU_STEP}",
                 (f"set {use.key} to {degrees}" if degrees else "quantize it again with these layers in `ignore`")
                 + ", or serve the INT8 (W8A8) or 16-bit checkpoint",
                 "the CPU has no other kernel for 4-bit weights",
@@ -122,7 +122,8 @@ def _padded(case: Case) -> Iterator[Fault]:
             yield Fault(
                 use.key,
                 f"Marlin fills {names_of(found)} of {use.what} up with zeros: {found[0].outputs} outputs, "
-                f"{found[0].inputs} inputs (it wants multiples of 64 and {lcm(128, group)}, or of 128 and {lcm(64, group)})",
+                f"{found[0].inputs} inputs (it wants multiples of 64 and {lcm(128, group)}, or of 128 and "
+                f"{lcm(64, group)})",
                 "choose another tensor_parallel, or measure and live with it",
                 "each step copies the activations of these layers",
                 severity=Severity.WARNING,

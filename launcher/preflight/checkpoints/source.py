@@ -1,15 +1,12 @@
 """Are folders written where folders belong, and hub ids where hub ids do?"""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from launcher.errors import PlanError
-from launcher.paths import absolute, is_path
+from launcher.paths import absolute, is_hub_id, is_path
 from launcher.preflight.checkpoints.loaded import named
 from launcher.preflight.finding import Case, Fault, Layer, Rule
-
-_HUB_ID = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?")
 
 
 def _id(case: Case) -> Iterator[Fault]:
@@ -25,21 +22,8 @@ def _id(case: Case) -> Iterator[Fault]:
             f"write model.path: {where}, and remove model.id",
             "engines would look for it on the Hugging Face hub, or serve it under a name that is a path",
         )
-    elif not _HUB_ID.fullmatch(given):
+    elif not is_hub_id(given):
         yield Fault("model.id", f"{given!r} is no hub id", "write it as ORGANISATION/NAME, as the hub's page shows it")
-
-
-def _path(case: Case) -> Iterator[Fault]:
-    """``model.path`` that is a hub id."""
-    given = case.profile.model.path
-    if given is None or is_path(text := str(given)) or given.exists() or not _HUB_ID.fullmatch(text):
-        return
-    if "/" in text:
-        yield Fault(
-            "model.path",
-            f"{text} is no folder here ({given.absolute()}) and looks like a hub id",
-            f"write model.id: {text}, and remove model.path",
-        )
 
 
 def _named(case: Case) -> Iterator[Fault]:
@@ -59,13 +43,12 @@ def _named(case: Case) -> Iterator[Fault]:
                 f"write ./{where}, or the whole path",
                 "engines run in another folder, and would look for it on the Hugging Face hub",
             )
-        elif not is_path(where) and not _HUB_ID.fullmatch(where):
+        elif not is_path(where) and not is_hub_id(where):
             yield Fault(key, f"{where!r} is neither a path nor a hub id", "write /a/path or ORGANISATION/NAME")
 
 
 _SOURCE = "huggingface_hub: what a repository may be called"
 RULES = (
     Rule("model/id-is-an-id", Layer.STATIC, _SOURCE, _id),
-    Rule("model/path-is-a-path", Layer.STATIC, _SOURCE, _path),
     Rule("model/named-folders", Layer.STATIC, _SOURCE, _named),
 )
