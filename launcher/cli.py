@@ -18,6 +18,7 @@ app = typer.Typer(
 app.command("list")(reading.list_profiles)
 app.command("show")(profiles.show)
 app.command("schema")(profiles.print_schema)
+app.command("rules")(profiles.rules)
 app.command("check")(profiles.check)
 app.command("plan")(reading.plan_profile)
 app.command("size")(size.size)

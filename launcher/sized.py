@@ -38,10 +38,6 @@ class SizedReporter:
         self._tell = tell
         self._seen: dict[str, float | None] = {}
 
-    def stage(self, instance: str, stage: int) -> None:
-        """An engine reached this stage of its start."""
-        self._inner.stage(instance, stage)
-
     def changed(self, deployment: Deployment) -> None:
         """Some instance's state changed."""
         self._inner.changed(deployment)

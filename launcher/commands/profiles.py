@@ -2,11 +2,13 @@
 
 import json
 import os
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from launcher import loader, reference, report, resolved, schema
 from launcher.commands.options import (
@@ -20,8 +22,10 @@ from launcher.commands.options import (
     with_model,
 )
 from launcher.errors import PreflightError, ProfileError
+from launcher.preflight import catalogue
 from launcher.preflight.examine import Report, examine
 from launcher.preflight.finding import Layer
+from launcher.tables import new_table, print_table
 
 ProfilesArgument = Annotated[list[str], typer.Argument(metavar="PROFILE...", help="Shipped names or paths.")]
 LayersOption = Annotated[
@@ -88,6 +92,30 @@ def print_schema(
         typer.echo(json.dumps(made, indent=2))
     else:
         typer.echo(reference.page(made), nl=False)
+
+
+class RulesFormat(StrEnum):
+    """How the rules are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def rules(
+    output: Annotated[RulesFormat, typer.Option("--output", help="A table, or all of it.")] = RulesFormat.TEXT,
+) -> None:
+    """Print what preflight knows: every rule of `check`, with its source."""
+    match output:
+        case RulesFormat.MARKDOWN:
+            typer.echo(catalogue.page(), nl=False)
+        case RulesFormat.JSON:
+            typer.echo(json.dumps([asdict(entry) for entry in catalogue.entries()], indent=2))
+        case RulesFormat.TEXT:
+            table = new_table("RULE", "LAYER", "FINDS")
+            for entry in catalogue.entries():
+                table.add_row(*map(Text, (entry.name, entry.layer.value, entry.finds)))
+            print_table(table)
 
 
 def _print(console: Console, profile: str, found: Report | ProfileError) -> None:

@@ -49,6 +49,7 @@ def _shared(case: Case) -> Iterator[Fault]:
 
 
 def _twice_in_one(case: Case) -> Iterator[Fault]:
+    """A device that is named twice for one instance."""
     for role, settings in case.profile.roles.items():
         width = settings.devices_per_instance
         for number in range(settings.replicas):

@@ -26,9 +26,25 @@ _LONGEST = 180.0
 """Seconds; vLLM is imported in ten on an idle machine."""
 _CHILD = Path(engine_child.__file__)
 
-PARSER = Rule("engine/command-line", Layer.ENGINE, "vLLM's own argument parser", lambda _: ())
-CONFIGURATION = Rule("engine/configuration", Layer.ENGINE, "vLLM's own configuration builder", lambda _: ())
-HASH = Rule("engine/compatibility-hash", Layer.ENGINE, "the hash by which NIXL's handshake decides", lambda _: ())
+
+def _parser(_: Case) -> tuple[Fault, ...]:
+    """Options and values that vLLM's command line does not take."""
+    return ()
+
+
+def _configuration(_: Case) -> tuple[Fault, ...]:
+    """Settings that vLLM refuses for this model, or together."""
+    return ()
+
+
+def _hash(_: Case) -> tuple[Fault, ...]:
+    """Prefill and decode engines that NIXL's handshake would keep apart."""
+    return ()
+
+
+PARSER = Rule("engine/command-line", Layer.ENGINE, "vLLM's own argument parser", _parser)
+CONFIGURATION = Rule("engine/configuration", Layer.ENGINE, "vLLM's own configuration builder", _configuration)
+HASH = Rule("engine/compatibility-hash", Layer.ENGINE, "the hash by which NIXL's handshake decides", _hash)
 RULES = (PARSER, CONFIGURATION, HASH)
 """Named like all rules; one run of the engine's own code answers them together."""
 

@@ -33,6 +33,7 @@ def _given(case: Case) -> Iterator[tuple[str, str, str]]:
 
 
 def _unknown(case: Case) -> Iterator[Fault]:
+    """Variables of vLLM that it does not know."""
     for key, name, _ in _given(case):
         if name.startswith("VLLM_") and name not in known_variables():
             near = difflib.get_close_matches(name, known_variables(), n=1)
@@ -59,6 +60,7 @@ def _port(case: Case) -> Iterator[Fault]:
 
 
 def _secrets(case: Case) -> Iterator[Fault]:
+    """Secrets written as text."""
     for key, name, text in _given(case):
         if text and (_SECRET_NAME.search(name) or _SECRET_TEXT.match(text)):
             yield _in_plain_text(
@@ -82,6 +84,7 @@ def _in_plain_text(key: str, what: str, instead: str) -> Fault:
 
 
 def _given_twice(case: Case) -> Iterator[Fault]:
+    """A name that is a variable and a secret."""
     for role, settings in case.profile.roles.items():
         variables = {**case.profile.env, **settings.env}
         for name in {**case.profile.secrets, **settings.secrets}:
@@ -91,6 +94,7 @@ def _given_twice(case: Case) -> Iterator[Fault]:
 
 
 def _allocator(case: Case) -> Iterator[Fault]:
+    """An allocator that may move the KV cache while a connector moves it."""
     if case.profile.roles.prefill is None:
         return
     own = {"PYTORCH_CUDA_ALLOC_CONF": case.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")}
@@ -121,6 +125,7 @@ def _offline(case: Case) -> Iterator[Fault]:
 
 
 def _kept_alive(case: Case) -> Iterator[Fault]:
+    """Engines that close idle connections too soon."""
     for key, name, text in _given(case):
         if name == "VLLM_HTTP_TIMEOUT_KEEP_ALIVE" and text.isdigit() and int(text) < 5:
             what = f"engines would close idle connections after {text} s"

@@ -22,6 +22,7 @@ _MODEL_ON_DISK = 10 * 2**30
 
 
 def _open_files(case: Case) -> Iterator[Fault]:
+    """Fewer open files than requests need."""
     limit, wanted = case.inventory.limits.open_files, case.profile.proxy.admission.concurrency
     needed = wanted * _FILES_PER_REQUEST + _OTHER_FILES
     if limit is not None and limit < needed:
@@ -37,6 +38,7 @@ def _open_files(case: Case) -> Iterator[Fault]:
 
 
 def _shared_memory(case: Case) -> Iterator[Fault]:
+    """Too little shared memory for the processes of one instance."""
     free = case.inventory.limits.shared_memory
     several = [role for role, settings in case.profile.roles.items() if settings.devices_per_instance > 1]
     if free is not None and several and free < _LEAST_SHARED:
@@ -50,6 +52,7 @@ def _shared_memory(case: Case) -> Iterator[Fault]:
 
 
 def _disk(case: Case) -> Iterator[Fault]:
+    """A disk too small for a model that is to be fetched, or for logs."""
     free = case.inventory.limits.disk
     if free is None:
         return
@@ -86,6 +89,7 @@ def _gpu_memory(case: Case) -> Iterator[Fault]:
 
 
 def _driver(case: Case) -> Iterator[Fault]:
+    """A driver older than the engine."""
     limits = case.inventory.limits
     if case.profile.device is not Device.CUDA or limits.driver_cuda is None or limits.engine_cuda is None:
         return

@@ -8,6 +8,7 @@ from proxy.settings import ConditionalPD, Policy
 
 
 def _without_effect(case: Case) -> Iterator[Fault]:
+    """Settings for prefill where there is none."""
     if case.profile.roles.prefill is not None:
         return
     pd, selection = case.profile.proxy.pd, case.profile.proxy.selection
@@ -20,6 +21,7 @@ def _without_effect(case: Case) -> Iterator[Fault]:
 
 
 def _every_request(case: Case) -> Iterator[Fault]:
+    """A threshold that turns PD off for every prompt."""
     if case.profile.roles.prefill is None:
         return
     longest = case.profile.model.max_model_len or read_config(case.plan.model).get("max_position_embeddings")

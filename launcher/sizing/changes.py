@@ -6,15 +6,16 @@ from typing import Any
 
 from launcher.inventory import Checkpoint
 from launcher.profile import Device
-from launcher.sizing.architecture import UnknownArchitectureError
 from launcher.sizing.deployment import SHOWN
 from launcher.sizing.draft import draft_of
-from launcher.sizing.instance import block_size_of, size, understand
+from launcher.sizing.families import UnknownArchitectureError
+from launcher.sizing.instance import block_size_of, size
 from launcher.sizing.kv_cache import element_size, layer_caches
 from launcher.sizing.models import ModelFacts
 from launcher.sizing.scheme import UnknownSchemeError
 from launcher.sizing.settings import EngineSettings
 from launcher.sizing.size import InstanceSize, Verdict
+from launcher.sizing.understood import understand
 
 
 def _compressed(bits: int, kind: str, group: int | None) -> Mapping[str, Any]:

@@ -143,7 +143,7 @@ def claimed(instance: InstanceSize) -> int:
 
 def _devices(plan: Plan, inventory: Inventory, instances: Sequence[InstanceSize]) -> list[DeviceSize]:
     if plan.device is Device.CPU:
-        needed = sum(claimed(each) for each in instances)
+        needed = sum(claimed(each) * each.ranks for each in instances)
         names = tuple(each.name for each in instances)
         return [DeviceSize("memory", inventory.memory_total, inventory.memory_available, needed, names)]
     found = []

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from launcher.model_folder import Tensor
 from launcher.sizing.architecture import Architecture, Layer
 from launcher.sizing.kv_cache import LayerCache, layer_caches
+from launcher.sizing.matrices import Matrix, Split, matrices, mtp_matrices
 from launcher.sizing.scheme import Scheme
 from launcher.sizing.settings import EngineSettings
-from launcher.sizing.weights import Matrix, Sharding, Split, counted, matrices, measured, mtp_matrices
+from launcher.sizing.weights import Sharding, counted, measured
 
 _HEADS = frozenset({"eagle", "eagle3"})
 MTP = frozenset({"mtp", "deepseek_mtp", "glm4_moe_mtp", "qwen3_next_mtp", "ernie_mtp"})

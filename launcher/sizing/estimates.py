@@ -5,8 +5,8 @@ Errors are stated as half of the width in which figures of real engines lay (``d
 
 from launcher.profile import Device
 from launcher.sizing.architecture import Architecture
+from launcher.sizing.matrices import matrices
 from launcher.sizing.settings import GIB, EngineSettings
-from launcher.sizing.weights import matrices
 
 _MIB = 2**20
 _PER_GRAPH_AND_LAYER = 0.18 * _MIB

@@ -1,53 +1,25 @@
 """Decision: the size of one engine, from its settings and from what is known of its models."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from launcher.inventory import Checkpoint
 from launcher.profile import Device
 from launcher.sizing import estimates
-from launcher.sizing.architecture import Architecture, UnknownArchitectureError, architecture_of
-from launcher.sizing.draft import MODELS, Draft, draft_of
+from launcher.sizing.architecture import Architecture
+from launcher.sizing.draft import Draft
+from launcher.sizing.families import UnknownArchitectureError
 from launcher.sizing.kv_cache import InFlight, Layout, element_size, layer_caches, layout
+from launcher.sizing.matrices import matrices, parameters
 from launcher.sizing.measured import Measured
 from launcher.sizing.models import ModelFacts
-from launcher.sizing.scheme import Scheme, UnknownSchemeError, online, scheme_of
+from launcher.sizing.parts import calibrated, draft_beside, others, weights
+from launcher.sizing.scheme import UnknownSchemeError
 from launcher.sizing.settings import EngineSettings
 from launcher.sizing.size import InstanceSize, KVSize, Part, Verdict
-from launcher.sizing.weights import counted, matrices, measured, parameters
+from launcher.sizing.understood import Understood, understand
 
-_COUNTED_ERROR = 0.02
-"""Of counted weights: what a checkpoint has beside its linear layers, and how kernels pad them."""
-_MEASURED_ERROR = 0.01
-"""Between two starts alike."""
 _SIXTEEN_BITS = "16 bit"
-
-
-@dataclass(frozen=True, slots=True)
-class Understood:
-    """A model whose memory can be counted."""
-
-    architecture: Architecture
-    facts: ModelFacts
-    scheme: Scheme | None
-    float_size: int
-    """Bytes of one number that is not quantized."""
-    dtype: str
-
-
-def understand(
-    settings: EngineSettings, checkpoint: Checkpoint, facts: ModelFacts, dtype: str | None = None
-) -> Understood:
-    """What the engine will make of a model.
-
-    Raises :class:`UnknownArchitectureError` or :class:`UnknownSchemeError`.
-    """
-    config = {**facts.config, **settings.overrides} if checkpoint == settings.model else facts.config
-    architecture = architecture_of(config)
-    told = scheme_of(facts.quantization)
-    scheme = told or (online(settings.quantization) if settings.quantization and dtype is None else None)
-    chosen = dtype or (architecture.dtype if settings.dtype == "auto" else settings.dtype)
-    return Understood(architecture, facts, scheme, element_size("auto", chosen) or 2, chosen)
 
 
 def size(
@@ -80,6 +52,7 @@ def size(
         role=role,
         devices=devices,
         sharding=_sharding(settings),
+        ranks=settings.sharding.tensor * settings.sharding.pipeline * settings.sharding.data,
         model=settings.model.name,
         precision="",
         parameters=None,
@@ -101,14 +74,14 @@ def size(
     element = element_size(settings.kv_dtype, model.dtype)
     if element is None:
         unknown.append(f"the KV cache's format {settings.kv_dtype} is not counted")
-    draft, problem = _draft(settings, model, models, element or 2)
+    draft, problem = draft_beside(settings, model, models, element or 2)
     if problem:
         unknown.append(problem)
-    weights = _weights(settings, model)
-    if weights is None:
+    loaded = weights(settings, model)
+    if loaded is None:
         unknown.append(f"{settings.model.name}: its weights are neither there nor described")
-    parts = [part for part in (weights, *_others(settings, model, draft)) if part is not None]
-    parts = _calibrated(parts, before) if before is not None else parts
+    parts = [part for part in (loaded, *others(settings, model, draft)) if part is not None]
+    parts = calibrated(parts, before) if before is not None else parts
     found = replace(
         empty,
         precision=_precision(model, settings),
@@ -146,87 +119,6 @@ def block_size_of(settings: EngineSettings, model: Architecture) -> int:
     if settings.device is Device.CPU:
         return settings.block_size or (16 if model.latent else 128)
     return settings.block_size or (64 if model.latent else 16)
-
-
-def _weights(settings: EngineSettings, model: Understood) -> Part | None:
-    facts, architecture, sharding = model.facts, model.architecture, settings.sharding
-    is_online = model.scheme is not None and not facts.quantization
-    if facts.tensors and not is_online:
-        found = measured(facts.tensors, model.float_size, architecture, sharding)
-        error = 0 if model.scheme is None else int(found * _COUNTED_ERROR)  # kernels repack what is quantized
-        return Part("weights", found, error, "its tensors")
-    if architecture.is_countable:
-        found = counted(matrices(architecture), model.scheme, model.float_size, architecture, sharding)
-        exact = model.scheme is None and not architecture.is_assumed and not facts.config.get("vision_config")
-        error = 0 if exact else int(found * (0.1 if architecture.is_assumed else _COUNTED_ERROR))
-        return Part("weights", found, error, "counted from its configuration")
-    if facts.weight_bytes:
-        found = facts.weight_bytes // (sharding.tensor * sharding.pipeline)
-        return Part("weights", found, int(found * 0.1), "the size of its files")
-    return None
-
-
-def _draft(
-    settings: EngineSettings, target: Understood, models: Mapping[Checkpoint, ModelFacts], element: int
-) -> tuple[Draft | None, str]:
-    """The draft, and what is not known of it."""
-    speculation = settings.speculation
-    if speculation is None:
-        return None, ""
-    drafted: Understood | None = None
-    if speculation.method in MODELS:
-        facts = models.get(speculation.draft) if speculation.draft else None
-        if facts is None or speculation.draft is None:
-            name = speculation.draft.name if speculation.draft else "the draft"
-            return None, f"{name}, the draft, is not on this machine, nor shipped with Duet"
-        try:
-            drafted = understand(settings, speculation.draft, facts, target.dtype)
-        except (UnknownArchitectureError, UnknownSchemeError) as exc:
-            return None, f"{speculation.draft.name}: {exc}"
-        if not facts.tensors and not drafted.architecture.is_countable:
-            return None, f"{speculation.draft.name}: its weights are neither there nor described"
-    found = draft_of(
-        settings,
-        target.architecture,
-        target.scheme,
-        drafted.architecture if drafted else None,
-        drafted.facts.tensors if drafted else (),
-        drafted.scheme if drafted else None,
-        float_size=target.float_size,
-        element=element,
-    )
-    return found, ""
-
-
-def _others(settings: EngineSettings, model: Understood, draft: Draft | None) -> list[Part]:
-    parts = []
-    if draft is not None:
-        source = "its tensors" if draft.is_measured else "counted from its configuration"
-        parts.append(Part("draft", draft.weights, 0 if draft.is_measured else draft.weights // 20, source))
-    known = ("LoRA adapters", "activations", "CUDA graphs", "libraries")
-    found = (
-        (estimates.adapters(model.architecture, settings, model.float_size), estimates.ADAPTERS_ERROR),
-        (estimates.activations(model.architecture, settings, model.float_size), estimates.ACTIVATIONS_ERROR),
-        (estimates.graphs(model.architecture, settings), estimates.GRAPHS_ERROR),
-        (estimates.runtime(settings), estimates.RUNTIME_ERROR[settings.device]),
-    )
-    for name, (amount, error) in zip(known, found, strict=True):
-        if amount and not (settings.device is Device.CPU and name == "activations"):
-            parts.append(Part(name, amount, int(amount * error), "estimated"))
-    return parts
-
-
-def _calibrated(parts: list[Part], before: Measured) -> list[Part]:
-    """With what an engine alike has measured; what it set apart for graphs is in its activations."""
-    if before.consumed is None or before.activations is None:
-        return parts
-    weights = before.weights or sum(part.bytes for part in parts if part.name in {"weights", "draft"})
-    found = (
-        ("weights", weights),
-        ("libraries", max(0, before.consumed - weights)),
-        ("activations", before.activations),
-    )
-    return [Part(name, amount, int(amount * _MEASURED_ERROR), "measured before") for name, amount in found]
 
 
 def _budget(settings: EngineSettings, card: int) -> int:
@@ -297,6 +189,8 @@ def _remarks(settings: EngineSettings, model: Understood) -> list[str]:
         found.append("what sees or hears beside the language model is not counted")
     if not model.facts.is_whole:
         found.append("files of the model are missing, so its weights were counted")
+    if (copies := settings.sharding.data) > 1:
+        found.append(f"data parallel: {copies} KV caches as large as this one")
     heads = model.architecture.kv_heads
     if model.architecture.latent is None and settings.sharding.tensor > heads:
         found.append(

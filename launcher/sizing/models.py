@@ -1,15 +1,16 @@
 """Looks up what is known of models: their folders on this machine, else the small files that come with Duet."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from launcher.inventory import Checkpoint
-from launcher.model_folder import Tensor, quantization_of, read
+from launcher.model_folder import ModelFolder, Tensor, quantization_of, read
 from launcher.weights import folder_of
 
 
@@ -43,7 +44,7 @@ def _of_folder(checkpoint: Checkpoint, environ: Mapping[str, str]) -> ModelFacts
     folder = folder_of(checkpoint, environ)
     if folder is None:
         return None
-    said = read(folder)
+    said = _read(folder, tuple(_state(folder)))
     if not said.config:
         return None
     tensors = said.tensors if not said.missing and not said.faults else ()
@@ -56,6 +57,19 @@ def _of_folder(checkpoint: Checkpoint, environ: Mapping[str, str]) -> ModelFacts
         weight_bytes=said.weight_bytes if has_unread else 0,
         is_whole=not said.missing,
     )
+
+
+@lru_cache(maxsize=4)
+def _read(folder: Path, state: tuple[tuple[str, int, int], ...]) -> ModelFolder:
+    """Once for each state of its files: a checkpoint of many experts has tens of thousands of tensors."""
+    return read(folder)
+
+
+def _state(folder: Path) -> Iterator[tuple[str, int, int]]:
+    with suppress(OSError):
+        for file in sorted(folder.iterdir()):
+            status = file.stat()
+            yield file.name, status.st_size, status.st_mtime_ns
 
 
 @cache

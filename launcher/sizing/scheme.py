@@ -84,14 +84,12 @@ def scheme_of(quantization: Mapping[str, Any]) -> Scheme | None:
         return _of_groups(quantization, kept)
     if method in {"awq", "gptq", "auto-round", "gptq-marlin", "awq-marlin"}:
         bits = _bits(quantization, "bits", "w_bit")
-        group = quantization.get("group_size") or quantization.get("q_group_size") or -1
+        group = _positive(quantization.get("group_size")) or _positive(quantization.get("q_group_size"))
         has_zeros = method.startswith("gptq") or quantization.get("zero_point", True)
-        zero_bits = bits if has_zeros else 0
-        return Scheme(f"int{bits} {method}", bits, group if group > 0 else None, 16, zero_bits, None, kept)
+        return Scheme(f"int{bits} {method}", bits, group, 16, bits if has_zeros else 0, None, kept)
     if method in {"fp8", "fbgemm-fp8"}:
-        block = quantization.get("weight_block_size")
-        if isinstance(block, list) and len(block) == 2:
-            return Scheme("fp8 in blocks", 8, block=(int(block[0]), int(block[1])), unquantized=kept)
+        if block := _square(quantization.get("weight_block_size")):
+            return Scheme("fp8 in blocks", 8, block=block, unquantized=kept)
         return Scheme("fp8", 8, scale_bits=0, unquantized=kept)
     if method == "mxfp4":
         return Scheme("mxfp4", 4, 32, 8, unquantized=kept, only_experts=True)
@@ -114,23 +112,30 @@ def _of_groups(quantization: Mapping[str, Any], kept: tuple[str, ...]) -> Scheme
         bits = _bits(weights, "num_bits")
         is_float = weights.get("type") == "float"
         activations = group.get("input_activations")
-        of_activations = int(activations.get("num_bits") or 16) if isinstance(activations, Mapping) else 16
-        name = f"{'fp' if is_float else 'int'}{bits} w{bits}a{of_activations}"
+        of_activations = _positive(activations.get("num_bits")) if isinstance(activations, Mapping) else None
+        name = f"{'fp' if is_float else 'int'}{bits} w{bits}a{of_activations or 16}"
         zeros = 0 if weights.get("symmetric", True) else bits
-        block = weights.get("block_structure")
-        if weights.get("strategy") == "block" and isinstance(block, list):
-            return Scheme(name, bits, block=(int(block[0]), int(block[1])), unquantized=kept)
+        if weights.get("strategy") == "block" and (block := _square(weights.get("block_structure"))):
+            return Scheme(name, bits, block=block, unquantized=kept)
         if weights.get("strategy") == "tensor":
             return Scheme(name, bits, scale_bits=0, unquantized=kept)
-        size = weights.get("group_size")
-        grouped = size if isinstance(size, int) and size > 0 and weights.get("strategy") != "channel" else None
+        grouped = None if weights.get("strategy") == "channel" else _positive(weights.get("group_size"))
         scale_bits = 8 if bits == 4 and is_float else 16
         return Scheme(name, bits, grouped, scale_bits, zeros, None, kept)
     raise UnknownSchemeError("its quantization_config has no config_groups that say how weights are stored")
 
 
+def _positive(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _square(value: object) -> tuple[int, int] | None:
+    sides = [_positive(side) for side in value] if isinstance(value, list) else []
+    return (sides[0], sides[1]) if len(sides) == 2 and sides[0] and sides[1] else None
+
+
 def _bits(told: Mapping[str, Any], *keys: str) -> int:
-    bits = next((told[key] for key in keys if isinstance(told.get(key), int)), 0)
+    bits = next((bits for key in keys if (bits := _positive(told.get(key)))), 0)
     if not 1 <= bits <= 16:
         raise UnknownSchemeError(f"its quantization does not say {keys[0]}")
     return bits

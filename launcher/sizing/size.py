@@ -63,6 +63,8 @@ class InstanceSize:
     """Empty on a CPU."""
     sharding: str
     """``TP 2``..."""
+    ranks: int
+    """Devices, or on a CPU processes, that need as much each."""
     model: str
     precision: str
     parameters: int | None

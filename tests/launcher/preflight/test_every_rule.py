@@ -149,6 +149,7 @@ CASES: Mapping[str, tuple[Build, Build]] = {
         of("demo", "proxy.port=18999", machine=replace(MACHINE, listeners={18999: Listener(1, "x")})),
         of("demo", "proxy.port=18999"),
     ),
+    "host/engine-version": (of("demo", machine=replace(MACHINE, engine_version="0.33.1")), of("demo")),
     "host/engine-installed": (of("demo", "engine_command=[no-such-engine]"), of("demo", "engine_command=[sh]")),
     "host/tracing-installed": (of("demo", "proxy.tracing={endpoint: 'http://127.0.0.1:4318'}"), of("demo")),
     "host/open-files": (limited(open_files=4096), limited(open_files=2**20)),

@@ -7,7 +7,8 @@ from pathlib import Path
 from launcher.inventory import Checkpoint
 from launcher.model_folder import quantization_of
 from launcher.profile import Device
-from launcher.sizing.architecture import Architecture, architecture_of
+from launcher.sizing.architecture import Architecture
+from launcher.sizing.families import architecture_of
 from launcher.sizing.instance import size
 from launcher.sizing.models import ModelFacts
 from launcher.sizing.settings import settings_of

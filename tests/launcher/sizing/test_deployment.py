@@ -72,6 +72,12 @@ def test_on_a_cpu_the_machine_s_memory_is_shared(tmp_path):
     assert memory.verdict is found.verdict is Verdict.DOES_NOT_FIT
 
 
+def test_on_a_cpu_each_process_of_an_engine_has_its_share():
+    one, two = (sized("demo", f"roles.decode.tensor_parallel={width}") for width in (1, 3))
+    decode = two.instances[1]
+    assert two.devices[0].needed - one.devices[0].needed == 3 * decode.total - one.instances[1].total
+
+
 def test_the_demo_is_known_before_its_model_is_there():
     found = sized("demo")
     assert found.instances[0].parameters == 134_515_008

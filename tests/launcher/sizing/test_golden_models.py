@@ -3,7 +3,7 @@
 import pytest
 
 from launcher.sizing.kv_cache import layer_caches
-from launcher.sizing.weights import matrices, parameters
+from launcher.sizing.matrices import matrices, parameters
 from tests.launcher.sizing.models import GIB, NAMES, architecture, engine, part, said
 
 KV_BYTES = {

@@ -154,6 +154,7 @@ def test_what_was_measured_takes_the_place_of_estimates():
     [
         ("llama-3.1-70b", ("--tensor-parallel-size", "16"), "8 KV heads on 16 devices: each is kept 2 times"),
         ("deepseek-v3", ("--tensor-parallel-size", "8"), "latent attention: each device keeps the whole KV cache"),
+        ("qwen3-30b-a3b", ("--data-parallel-size", "4"), "data parallel: 4 KV caches as large as this one"),
         ("gemma-3-4b", (), "what sees or hears beside the language model is not counted"),
     ],
 )

@@ -3,8 +3,9 @@
 import pytest
 
 from launcher.model_folder import Tensor
+from launcher.sizing.matrices import matrices, mtp_matrices, parameters
 from launcher.sizing.scheme import UnknownSchemeError, online, scheme_of
-from launcher.sizing.weights import Sharding, counted, matrices, measured, mtp_matrices, parameters
+from launcher.sizing.weights import Sharding, counted, measured
 from tests.launcher.sizing.models import NAMES, architecture, said
 
 WHOLE = Sharding()

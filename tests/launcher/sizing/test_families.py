@@ -2,7 +2,7 @@
 
 import pytest
 
-from launcher.sizing.architecture import UnknownArchitectureError, architecture_of
+from launcher.sizing.families import UnknownArchitectureError, architecture_of
 from tests.launcher.sizing.models import architecture, said
 
 PLAIN = {"model_type": "llama", "hidden_size": 512, "num_attention_heads": 8, "num_hidden_layers": 4}
