@@ -1,10 +1,9 @@
 """Are the weights in the files stored as config.json says?"""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from launcher.model_folder import ModelFolder, Tensor
-from launcher.preflight.checkpoints.linear_layers import FLOATS, FUSED, Linear, is_head, linear_layers
+from launcher.preflight.checkpoints.linear_layers import FLOATS, FUSED, Linear, is_head, linear_layers, modules_of
 from launcher.preflight.checkpoints.loaded import Loaded, models
 from launcher.preflight.checkpoints.weight_scheme import method_of
 from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity
@@ -20,7 +19,7 @@ _SHOWN = 3
 def _as_said(case: Case) -> Iterator[Fault]:
     """Weights in other numbers than config.json says."""
     for model in models(case):
-        layers = list(_ordinary(model.folder))
+        layers = list(_ordinary(case, model.folder))
         method = method_of(model.folder)
         if not layers:
             continue
@@ -44,7 +43,7 @@ def _width(case: Case) -> Iterator[Fault]:
         hidden = model.folder.text.get("hidden_size")
         wrong = [
             each
-            for each in _ordinary(model.folder)
+            for each in _ordinary(case, model.folder)
             if each.is_quantized
             and each.kind in {"I32", "U32"}
             and each.scheme
@@ -67,7 +66,7 @@ def _scales(case: Case) -> Iterator[Fault]:
     for model in models(case):
         bare = [
             module
-            for module, parts in _modules(model.folder).items()
+            for module, parts in case.reader.once(modules_of, model.folder).items()
             if (_PACKED & parts.keys() or _is_8_bit(parts.get("weight"))) and not any(name in parts for name in _SCALES)
         ]
         if bare and not model.folder.missing:
@@ -85,7 +84,7 @@ def _fused(case: Case) -> Iterator[Fault]:
     for model in models(case):
         if method_of(model.folder) is None:
             continue
-        layers = {each.name: each for each in linear_layers(model.folder)}
+        layers = {each.name: each for each in case.reader.once(linear_layers, model.folder)}
         unlike = [(whole, parts) for whole, parts in _together(layers) if _differ(parts)]
         if unlike:
             whole, parts = unlike[0]
@@ -103,7 +102,7 @@ def _fused(case: Case) -> Iterator[Fault]:
 def _heads(case: Case) -> Iterator[Fault]:
     """Quantized embeddings and output layers that the engine cannot use."""
     for model in models(case):
-        modules, method = _modules(model.folder), method_of(model.folder)
+        modules, method = case.reader.once(modules_of, model.folder), method_of(model.folder)
         for module, parts in modules.items():
             is_quantized = bool(_PACKED & parts.keys()) or _is_8_bit(parts.get("weight"))
             if not is_quantized or not (is_head(module) or module.endswith(("embed_tokens", "wte"))):
@@ -133,7 +132,7 @@ def _heads(case: Case) -> Iterator[Fault]:
                 )
 
 
-def _ordinary(folder: ModelFolder) -> list[Linear]:
+def _ordinary(case: Case, folder: ModelFolder) -> list[Linear]:
     """Of the language model's own layers, those of which it is clear what they are."""
     if not folder.tensors:
         return []
@@ -141,7 +140,7 @@ def _ordinary(folder: ModelFolder) -> list[Linear]:
     last = layers if isinstance(layers, int) else None
     return [
         each
-        for each in linear_layers(folder)
+        for each in case.reader.once(linear_layers, folder)
         if each.last in _ORDINARY and not each.is_tower and not _is_behind(each.name, last)
     ]
 
@@ -180,14 +179,6 @@ def _kind(layer: Linear) -> str:
     if not layer.is_quantized or scheme is None:
         return "16 bits" if not layer.is_quantized and not scheme else "unlike config.json"
     return f"{'int' if scheme.is_integer else 'fp'}{scheme.bits}" + (f" by {scheme.group}" if scheme.group else "")
-
-
-def _modules(folder: ModelFolder) -> Mapping[str, dict[str, Tensor]]:
-    found: dict[str, dict[str, Tensor]] = defaultdict(dict)
-    for tensor in folder.tensors:
-        module, _, last = tensor.name.rpartition(".")
-        found[module][last] = tensor
-    return found
 
 
 def _is_8_bit(tensor: Tensor | None) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from launcher.model_folder import Tensor
 from launcher.preflight.checkpoints.linear_layers import FLOATS
 from launcher.preflight.checkpoints.loaded import Loaded, models
-from launcher.preflight.checkpoints.weight_scheme import kept_of, matches, method_is_exact, method_of
+from launcher.preflight.checkpoints.weight_scheme import Names, kept_of, method_is_exact, method_of
 from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity
 
 _IN_ONE = {"I32": 8, "U32": 8, "U8": 2, "F4": 1}
@@ -68,7 +68,8 @@ def _patterns(case: Case) -> Iterator[Fault]:
             name
             for name in kept_of(told)
             if not any(part in name for part in _OUTSIDE)
-            and not any(matches(name, module, exact=exact) for module in modules)
+            and name not in modules
+            and not any(map(Names([name], exact=exact).mean, modules))
         ]
         if lost:
             yield Fault(

@@ -28,6 +28,7 @@ def _adapter(case: Case) -> Iterator[Fault]:
 
 
 def _gguf(case: Case) -> Iterator[Fault]:
+    """A folder of llama.cpp's format in place of a model."""
     model = target(case)
     if model is None or not model.folder.gguf or model.folder.weight_files:
         return
@@ -56,6 +57,7 @@ def _speculator(case: Case) -> Iterator[Fault]:
 
 
 def _architecture(case: Case) -> Iterator[Fault]:
+    """An architecture that the engine does not know, or that gives no text."""
     model = target(case)
     if model is None or not model.folder.config or _is_told_otherwise(case) or is_adapter(model.folder):
         return

@@ -2,13 +2,13 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from launcher.model_folder import ModelFolder, Tensor
-from launcher.preflight.checkpoints.weight_scheme import WeightScheme, kept_of, method_of, scheme_of
-from launcher.sizing.architecture import UnknownArchitectureError, architecture_of
-from launcher.sizing.weights import matrices
+from launcher.preflight.checkpoints.weight_scheme import WeightScheme, kept_of, method_of, schemes_of
+from launcher.sizing.families import UnknownArchitectureError, architecture_of
+from launcher.sizing.matrices import matrices
 
 _NOT_LINEAR = re.compile(r"embed|wte|wpe|patch_conv|relative_attention_bias|rotary|(?:^|\.)norm|layernorm|position")
 _TOWER = re.compile(r"vision|visual|audio|image_|multi_modal_projector|mm_projector")
@@ -70,15 +70,22 @@ def linear_layers(folder: ModelFolder) -> list[Linear]:
     """All of them; those of the output and the embeddings are none."""
     if folder.missing or not folder.tensors:
         return [*_counted(folder)]
-    modules: dict[str, dict[str, Tensor]] = defaultdict(dict)
+    scheme_of, method = schemes_of(folder), method_of(folder)
+    found = (
+        _layer(module, parts, scheme_of(module), method)
+        for module, parts in modules_of(folder).items()
+        if not _NOT_LINEAR.search(module) and not is_head(module)
+    )
+    return [layer for layer in found if layer is not None]
+
+
+def modules_of(folder: ModelFolder) -> Mapping[str, Mapping[str, Tensor]]:
+    """The tensors of each module, by the last parts of their names."""
+    found: dict[str, dict[str, Tensor]] = defaultdict(dict)
     for tensor in folder.tensors:
         module, _, last = tensor.name.rpartition(".")
-        modules[module][last] = tensor
-    return [
-        layer
-        for module, parts in modules.items()
-        if not _NOT_LINEAR.search(module) and not is_head(module) and (layer := _layer(folder, module, parts))
-    ]
+        found[module][last] = tensor
+    return found
 
 
 def is_head(module: str) -> bool:
@@ -86,12 +93,11 @@ def is_head(module: str) -> bool:
     return module == "output" or module.endswith("lm_head")
 
 
-def _layer(folder: ModelFolder, name: str, parts: Mapping[str, Tensor]) -> Linear | None:
-    scheme = scheme_of(folder, name)
+def _layer(name: str, parts: Mapping[str, Tensor], scheme: WeightScheme | None, method: str | None) -> Linear | None:
     bits = scheme.bits if scheme else 4
     if (packed := parts.get("qweight")) is not None and len(packed.shape) == 2:
         rows, columns = packed.shape
-        if method_of(folder) == "awq":
+        if method == "awq":
             return Linear(name, rows, columns * 32 // bits, True, scheme, packed.dtype)
         return Linear(name, rows * 32 // bits, columns, True, scheme, packed.dtype)
     if (packed := parts.get("weight_packed")) is not None and len(packed.shape) >= 2:
@@ -107,25 +113,25 @@ def _layer(folder: ModelFolder, name: str, parts: Mapping[str, Tensor]) -> Linea
 
 def _counted(folder: ModelFolder) -> Iterator[Linear]:
     """From the configuration, where there are no tensors to read."""
-    config = folder.config
+    config, scheme_of = folder.config, schemes_of(folder)
     try:
         found = [each for each in matrices(architecture_of(config)) if each.is_linear and each.columns > 1]
     except (UnknownArchitectureError, ArithmeticError, TypeError, ValueError):
         found = []
     for each in found:
-        scheme = scheme_of(folder, each.name)
+        scheme = scheme_of(each.name)
         yield Linear(each.name, each.columns, each.rows, scheme is not None, scheme)
     vision = config.get("vision_config")
     if isinstance(vision, Mapping) and not any(
         _TOWER.search(name) or "vis" in name for name in kept_of(folder.quantization)
     ):
-        yield from _of_tower(folder, vision)
+        yield from _of_tower(vision, scheme_of)
 
 
-def _of_tower(folder: ModelFolder, vision: Mapping[str, object]) -> Iterator[Linear]:
+def _of_tower(vision: Mapping[str, object], scheme_of: Callable[[str], WeightScheme | None]) -> Iterator[Linear]:
     hidden, inner = vision.get("hidden_size"), vision.get("intermediate_size")
     if isinstance(hidden, int) and isinstance(inner, int):
         for name, inputs, outputs in (("fc1", hidden, inner), ("fc2", inner, hidden)):
             module = f"vision_tower.layers.0.mlp.{name}"
-            scheme = scheme_of(folder, module)
+            scheme = scheme_of(module)
             yield Linear(module, inputs, outputs, scheme is not None, scheme)

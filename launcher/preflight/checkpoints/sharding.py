@@ -42,7 +42,7 @@ class Shard:
 def uses(case: Case) -> Iterator[Use]:
     """The model and the draft of each role."""
     if (model := target(case)) is not None:
-        layers = linear_layers(model.folder)
+        layers = case.reader.once(_without_copies, model.folder)
         for role, settings in case.profile.roles.items():
             yield Use(
                 f"{model.name} on {role}",
@@ -64,11 +64,16 @@ def uses(case: Case) -> Iterator[Use]:
             each.draft.key,
             each.draft.name,
             each.draft.folder,
-            linear_layers(each.draft.folder),
+            case.reader.once(_without_copies, each.draft.folder),
             each.draft_settings.tensor_parallel or each.settings.tensor_parallel,
             False,
             case.profile.device,
         )
+
+
+def _without_copies(folder: ModelFolder) -> list[Linear]:
+    """All layers, but of each mixture one expert: they are alike."""
+    return [each for each in linear_layers(folder) if not each.is_expert or ".experts.0." in each.name]
 
 
 def shards(use: Use) -> Iterator[Shard]:

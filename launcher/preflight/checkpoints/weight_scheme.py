@@ -1,7 +1,8 @@
 """Decision: how a ``quantization_config`` says that each linear layer is stored."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,13 +39,19 @@ def method_of(folder: ModelFolder) -> str | None:
     return told.removesuffix("-marlin") or None
 
 
-def scheme_of(folder: ModelFolder, module: str) -> WeightScheme | None:
-    """Of the layer of this name; ``None``: it stays as it is, or nobody says how it is stored."""
+def schemes_of(folder: ModelFolder) -> Callable[[str], WeightScheme | None]:
+    """By the name of a layer; ``None``: it stays as it is, or nobody says how it is stored."""
     quantization, method = folder.quantization, method_of(folder)
     if method == "compressed-tensors":
-        return _of_groups(quantization, module)
-    if method is None or (method not in _AS_FILED and is_kept(quantization, module)):
-        return None
+        return _of_groups(quantization)
+    scheme = _of_all(quantization, method)
+    if scheme is None or method in _AS_FILED:
+        return lambda module: scheme
+    kept = Names(kept_of(quantization), exact=False)
+    return lambda module: None if kept.mean(module) else scheme
+
+
+def _of_all(quantization: Mapping[str, Any], method: str | None) -> WeightScheme | None:
     if method in {"gptq", "awq"}:
         bits, group = (_number(quantization, *keys) for keys in (("bits", "w_bit"), ("group_size", "q_group_size")))
         symmetric = quantization.get("sym") is not False if method == "gptq" else not quantization.get("zero_point")
@@ -52,12 +59,6 @@ def scheme_of(folder: ModelFolder, module: str) -> WeightScheme | None:
     if method in {"fp8", "fbgemm-fp8"}:
         return WeightScheme("fp8", 8, is_integer=False, block=_pair(quantization.get("weight_block_size")))
     return None
-
-
-def is_kept(quantization: Mapping[str, Any], module: str) -> bool:
-    """Whether the layer is said to stay as it is."""
-    exact = method_is_exact(quantization)
-    return any(matches(pattern, module, exact=exact) for pattern in kept_of(quantization))
 
 
 def kept_of(quantization: Mapping[str, Any]) -> list[str]:
@@ -70,14 +71,28 @@ def method_is_exact(quantization: Mapping[str, Any]) -> bool:
     return str(quantization.get("quant_method")).replace("_", "-") == "compressed-tensors"
 
 
-def matches(pattern: str, module: str, *, exact: bool) -> bool:
-    """Whether a name, or an expression behind ``re:``, means the module."""
-    if pattern.startswith("re:"):
-        try:
-            return re.match(pattern[3:], module) is not None
-        except re.error:
-            return False
-    return pattern == module or (not exact and pattern in module)
+class Names:
+    """Names of layers, and expressions behind ``re:``."""
+
+    def __init__(self, names: Iterable[str], *, exact: bool) -> None:
+        told = [*names]
+        self._names = frozenset(name for name in told if not name.startswith("re:"))
+        self._parts = () if exact else tuple(self._names)
+        self._patterns = [*_compiled(name[3:] for name in told if name.startswith("re:"))]
+
+    def mean(self, module: str) -> bool:
+        """Whether one of them means the module; unless exact, a part of its name is enough."""
+        return (
+            module in self._names
+            or any(part in module for part in self._parts)
+            or any(pattern.match(module) for pattern in self._patterns)
+        )
+
+
+def _compiled(patterns: Iterable[str]) -> Iterator[re.Pattern[str]]:
+    for pattern in patterns:
+        with suppress(re.error):
+            yield re.compile(pattern)
 
 
 def groups_of(quantization: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -95,15 +110,23 @@ def strategy_of(weights: Mapping[str, Any]) -> str:
     return str(weights.get("strategy") or inferred)
 
 
-def _of_groups(quantization: Mapping[str, Any], module: str) -> WeightScheme | None:
-    if is_kept(quantization, module):
-        return None
-    groups = [*groups_of(quantization)]
-    named = (each for each in groups if any(matches(target, module, exact=True) for target in _targets(each)))
-    of_class = (each for each in groups if {"linear", "routedexperts"} & {target.lower() for target in _targets(each)})
-    group = next(named, None) or next(of_class, None)
-    if group is None:
-        return None
+def _of_groups(quantization: Mapping[str, Any]) -> Callable[[str], WeightScheme | None]:
+    kept = Names(kept_of(quantization), exact=True)
+    groups = [
+        (Names(targets := _targets(each), exact=True), _is_of_class(targets), _of_group(each))
+        for each in groups_of(quantization)
+    ]
+    of_class = next((scheme for _, is_class, scheme in groups if is_class), None)
+
+    def scheme_of(module: str) -> WeightScheme | None:
+        if kept.mean(module):
+            return None
+        return next((scheme for names, _, scheme in groups if names.mean(module)), of_class)
+
+    return scheme_of
+
+
+def _of_group(group: Mapping[str, Any]) -> WeightScheme:
     weights, inputs = group["weights"], group.get("input_activations")
     size = weights.get("group_size")
     return WeightScheme(
@@ -115,6 +138,11 @@ def _of_groups(quantization: Mapping[str, Any], module: str) -> WeightScheme | N
         activation_bits=(_number(inputs, "num_bits") or 16) if isinstance(inputs, Mapping) else 16,
         symmetric=weights.get("symmetric") is not False,
     )
+
+
+def _is_of_class(targets: Iterable[str]) -> bool:
+    """Whether a group is for all linear layers."""
+    return any(target.lower() in {"linear", "routedexperts"} for target in targets)
 
 
 def _targets(group: Mapping[str, Any]) -> list[str]:

@@ -26,7 +26,7 @@ CONFIG = {
     "head_dim": 64,
     "num_hidden_layers": 3,
     "vocab_size": 256,
-    "max_position_embeddings": 4096,
+    "max_position_embeddings": 32768,
     "dtype": "bfloat16",
 }
 TEMPLATE = {"chat_template": "{{ messages }}"}
