@@ -48,6 +48,35 @@ def _shared(case: Case) -> Iterator[Fault]:
             )
 
 
+def _free_at_start(case: Case) -> Iterator[Fault]:
+    """An engine with a KV cache of a given size that wants more of a device to be free than others leave of it.
+
+    Engines on one device start one after another, in the plan's order.
+    """
+    for device, engines in _by_device(case).items():
+        taken: dict[str, float] = {}
+        for engine in engines:
+            settings = getattr(case.profile.roles, engine.role.value)
+            wanted = float(settings.gpu_memory_utilization or _DEFAULT_SHARE)
+            before = sum(taken.values())
+            if settings.kv_cache_memory is not None and before and wanted + before > 1:
+                yield Fault(
+                    f"roles.{engine.role}.gpu_memory_utilization",
+                    f"{engine.name} starts only if {wanted:g} of GPU {device} is free, also with kv_cache_memory, and "
+                    f"{' and '.join(taken)} take at least {before:.2f} of it",
+                    f"set it to less than {1 - before:.2f}: with kv_cache_memory it says only what must be free",
+                    "vLLM refuses to start when less is free",
+                )
+            taken[engine.name] = _least(engine, wanted)
+
+
+def _least(engine: EngineInstance, share: float) -> float:
+    """What an engine takes of its device at least: its share, or its KV cache without all that is beside it."""
+    if engine.kv_cache_memory is None:
+        return share
+    return engine.kv_cache_memory / engine.device_memory if engine.device_memory else 0.0
+
+
 def _twice_in_one(case: Case) -> Iterator[Fault]:
     """A device that is named twice for one instance."""
     for role, settings in case.profile.roles.items():
@@ -107,6 +136,9 @@ def _naming(case: Case, device: str) -> str:
 RULES = (
     Rule("devices/there", Layer.HOST, "NVIDIA's driver", _missing),
     Rule("devices/shares", Layer.STATIC, "vLLM takes its share of the whole device, whoever else is there", _shared),
+    Rule(
+        "devices/free-at-start", Layer.STATIC, "vLLM 0.32: request_memory, whatever sizes the KV cache", _free_at_start
+    ),
     Rule("devices/twice", Layer.STATIC, "CUDA_VISIBLE_DEVICES names each device once", _twice_in_one),
     Rule("devices/mig", Layer.STATIC, "NVIDIA's MIG user guide: no peer-to-peer between slices", _mig),
 )

@@ -6,14 +6,19 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from launcher.command_line import options_of
 from launcher.engine_args import hub_ids
 from launcher.inventory import Checkpoint
 from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity
 from launcher.profile import Device
 from launcher.weights import folder_of
+from proxy.topology import Role
 
 _SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|API_KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS)$", re.I)
 _SECRET_TEXT = re.compile(r"^(hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|AKIA[A-Z0-9]{16}|ghp_[A-Za-z0-9]{30,})$")
+_ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
+_OWN_POOLS = ("enable-cumem-allocator", "enable-sleep-mode")
+"""Options with which vLLM keeps the KV cache in a pool that does not move."""
 _SECRET_OPTIONS = frozenset({"api-key", "hf-token"})
 
 
@@ -95,16 +100,19 @@ def _given_twice(case: Case) -> Iterator[Fault]:
 
 def _allocator(case: Case) -> Iterator[Fault]:
     """An allocator that may move the KV cache while a connector moves it."""
-    if case.profile.roles.prefill is None:
-        return
-    own = {"PYTORCH_CUDA_ALLOC_CONF": case.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")}
-    inherited = [("env", name, text) for name, text in own.items()]
-    for key, name, text in [*_given(case), *inherited]:
-        if name == "PYTORCH_CUDA_ALLOC_CONF" and "expandable_segments:True" in text:
+    for engine in case.plan.engines:
+        text = engine.env.get(_ALLOCATOR, case.environ.get(_ALLOCATOR, ""))
+        options = options_of(engine.argv)
+        if (
+            engine.role is not Role.AGGREGATED
+            and "expandable_segments:True" in text
+            and not any(options.get(option) == "true" for option in _OWN_POOLS)
+        ):
+            key = f"roles.{engine.role}.env.{_ALLOCATOR}"
             yield Fault(
-                key,
-                f"{name} is {text}" + (" in the launcher's own environment" if key == "env" else ""),
-                "remove expandable_segments:True",
+                f"env.{_ALLOCATOR}" if _ALLOCATOR in case.profile.env else key if _ALLOCATOR in engine.env else "env",
+                f"{_ALLOCATOR} is {text}" + ("" if _ALLOCATOR in engine.env else " in the launcher's own environment"),
+                "remove expandable_segments:True, or set engine_args.enable-cumem-allocator",
                 "vLLM refuses it together with a KV connector: the KV cache could move in memory",
             )
 
@@ -112,7 +120,7 @@ def _allocator(case: Case) -> Iterator[Fault]:
 def _offline(case: Case) -> Iterator[Fault]:
     """What has to come from the hub when engines must not ask it."""
     given = {name: text for _, name, text in _given(case)}
-    if {**case.environ, **given}.get("HF_HUB_OFFLINE", "0") in {"0", "", "false"}:
+    if {**case.environ, **given}.get("HF_HUB_OFFLINE", "").upper() not in {"1", "ON", "YES", "TRUE"}:
         return
     for key, hub_id in hub_ids(case.profile):
         revision = case.profile.model.revision if key == "model.id" else None

@@ -73,15 +73,14 @@ def _gpu_memory(case: Case) -> Iterator[Fault]:
     gpus = {gpu.uuid: gpu for gpu in case.inventory.gpus}
     for engine in case.plan.engines:
         settings = getattr(case.profile.roles, engine.role.value)
-        if settings.kv_cache_memory is not None:
-            continue
         share = settings.gpu_memory_utilization or _ENGINE_SHARE
+        wants = "shall take" if settings.kv_cache_memory is None else "starts only with"
         for device in engine.devices:
             gpu = gpus.get(device)
             if gpu is not None and gpu.memory_free < share * gpu.memory_total:
                 yield Fault(
                     f"roles.{engine.role}.gpu_memory_utilization",
-                    f"{engine.name} shall take {share:g} of GPU {gpu.index} ({_human(int(share * gpu.memory_total))}), "
+                    f"{engine.name} {wants} {share:g} of GPU {gpu.index} ({_human(int(share * gpu.memory_total))}), "
                     f"but {_human(gpu.memory_free)} of {_human(gpu.memory_total)} are free",
                     f"end what uses it (nvidia-smi shows it), choose other devices, or at most "
                     f"{gpu.memory_free / gpu.memory_total * 0.99:.2f}",

@@ -41,9 +41,10 @@ class RoleSettings(Shape):
     expert_parallel: bool = False
     """Give whole experts to devices instead of a part of each."""
     kv_cache_memory: Memory | None = None
-    """Size of one instance's KV cache, e.g. `256MiB`. Needed on a CPU; on CUDA the alternative to the next key."""
+    """Size of one instance's KV cache, e.g. `256MiB`. Needed on a CPU; on CUDA in place of what the next key leaves."""
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Share of each GPU's memory for weights and KV cache; default: the engine's (0.92)."""
+    """Share of each GPU's memory for weights and KV cache; default: the engine's (0.92). With `kv_cache_memory` only
+    what must be free when the engine starts."""
     block_size: Positive | None = None
     """Tokens in one block of the KV cache; default: the engine's (16 on a GPU, 128 on a CPU)."""
     max_num_seqs: Positive | None = None

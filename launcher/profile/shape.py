@@ -23,6 +23,5 @@ class Shape(BaseModel):
         frozen=True,
         strict=True,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
         defer_build=True,  # most verbs read no profile, and start sooner
     )

@@ -16,6 +16,14 @@ COMBINATIONS = (
         f"{_VLLM}: the CPU build runs the V1 model runner without Triton",
     ),
     Combination(
+        "speculation/mlp-speculator",
+        "{speculation_key}.method",
+        {"device": Is("cuda"), "method": Is("mlp_speculator")},
+        "method {method} has no proposer any more",
+        "choose eagle3, draft_model or ngram",
+        f'{_VLLM}: "Unknown speculative decoding method" when the engine starts',
+    ),
+    Combination(
         "speculation/draft-parallel",
         "{speculation_key}.draft.tensor_parallel",
         {"odd_draft_tp": Is(True)},
@@ -74,7 +82,7 @@ COMBINATIONS = (
         {"method": Is("mtp"), "nextn": Is(0), "has_draft": Is(False)},
         "{model} has no layers for multi-token prediction",
         "choose eagle3 with a draft, draft_model or ngram",
-        f"{_VLLM}: mtp loads the layers that config.json counts (num_nextn_predict_layers)",
+        f"{_VLLM}: mtp loads the layers that config.json counts (num_nextn_predict_layers), of some kinds one unasked",
         needs_model=True,
     ),
     Combination(

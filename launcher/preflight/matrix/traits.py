@@ -83,8 +83,35 @@ def _of_precision(profile: Profile, role: Role, settings: RoleSettings, config: 
         "kv_bits": _BITS.get(kv_dtype, 8),
         "weights_differ": quantization.weights != decode.weights,
         "decode_weights": decode.weights,
-        "dtype": dtype if dtype != "auto" else str(config.get("dtype") or config.get("torch_dtype") or "auto"),
+        "dtype": dtype if dtype != "auto" else _declared_dtype(config),
+        "int8_activations": _int8_activations(declared),
+        "loads_kv_scales": _loads_kv_scales(declared) if declared else None,
     }
+
+
+def _declared_dtype(config: Mapping[str, Any]) -> str:
+    """What the engine computes in when it may choose: models in 32 bits it computes in 16."""
+    told = str(config.get("dtype") or config.get("torch_dtype") or "auto").removeprefix("torch.")
+    return "auto" if told == "float32" else told
+
+
+def _int8_activations(declared: Mapping[str, Any]) -> bool | None:
+    """Whether activations are 8-bit integers, as in W8A8; ``None`` where the checkpoint does not tell."""
+    method = str(declared.get("quant_method", "")).lower().replace("_", "-")
+    if method == "compressed-tensors":
+        groups = declared.get("config_groups")
+        told = [group.get("input_activations") for group in _mappings(groups)]
+        return any(isinstance(each, Mapping) and each.get("type", "int") == "int" for each in told)
+    return False if method in {"gptq", "awq", "auto-round", "inc"} else None
+
+
+def _loads_kv_scales(declared: Mapping[str, Any]) -> bool:
+    method = str(declared.get("quant_method", "")).lower().replace("_", "-")
+    return method == "fp8" or (method == "compressed-tensors" and bool(declared.get("kv_cache_scheme")))
+
+
+def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
+    yield from (each for each in (value.values() if isinstance(value, Mapping) else ()) if isinstance(each, Mapping))
 
 
 def _of_speculation(profile: Profile, role: Role, settings: RoleSettings) -> Traits:
@@ -106,7 +133,8 @@ def _of_device(profile: Profile, settings: RoleSettings, engine: EngineInstance)
     is_gpu = profile.device is Device.CUDA
     return {
         "device_type": engine.device_type,
-        "capability": capability(engine.device_type) if is_gpu else None,
+        "capability": (known := capability(engine.device_type) if is_gpu else None),
+        "capability_major": None if known is None else int(known),
         "devices": len(engine.devices) if is_gpu else None,
         "names_devices": settings.devices is not None or settings.device_type is not None,
     }
@@ -139,8 +167,6 @@ def _of_architecture(config: Mapping[str, Any]) -> Traits:
     kv_heads = _number(text, "num_key_value_heads") or heads
     experts = next((n for key in _EXPERTS if (n := _number(text, key))), None)
     is_mla = _number(text, "kv_lora_rank") is not None if config else None
-    kinds = text.get("layer_types")
-    kinds = [str(kind) for kind in kinds] if isinstance(kinds, list) else []
     return {
         "heads": heads,
         "kv_heads": kv_heads,
@@ -148,20 +174,51 @@ def _of_architecture(config: Mapping[str, Any]) -> Traits:
         "layers": _number(text, "num_hidden_layers"),
         "moe": None if not config else experts is not None,
         "mla": is_mla,
-        "recurrent": None if not config else any(_RECURRENT & {*kind.split("_")} for kind in kinds) or _is_mamba(text),
+        "recurrent": None if not config else _is_recurrent(text),
         "encoder_decoder": None if not config else config.get("is_encoder_decoder") is True,
-        "longest": _number(text, "max_position_embeddings"),
-        "nextn": next((n for key in _NEXT if (n := _number(text, key))), 0) if config else None,
+        "longest": _longest(text),
+        "nextn": _next_token_layers(text) if config else None,
     }
 
 
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
-_NEXT = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers", "mtp_num_layers")
-_RECURRENT = frozenset({"mamba", "linear", "recurrent", "rglru"})
+_NEXT = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "num_mtp_layers", "mtp_num_layers")
+_WITHOUT_NEXT = frozenset(
+    {
+        *("llama", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3"),
+        *("gemma3_text", "phi", "phi3", "phimoe", "gpt_oss", "granite", "granitemoe", "olmo2", "smollm3", "falcon"),
+    }
+)
+"""Kinds of model that have no such layers. Of others that do not count them the engine may know of some."""
+_RECURRENT = frozenset({"mamba", "linear", "recurrent", "rglru", "conv"})
+_SCALED_ALREADY = frozenset({"su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling"})
+"""Kinds of scaled positions whose factor is in the greatest position already."""
 
 
-def _is_mamba(config: Mapping[str, Any]) -> bool:
-    return any(key.startswith(("mamba_", "ssm_")) for key in config)
+def _next_token_layers(config: Mapping[str, Any]) -> int | None:
+    told = [n for key in _NEXT if (n := _number(config, key)) is not None]
+    return max(told) if told else 0 if config.get("model_type") in _WITHOUT_NEXT else None
+
+
+def _is_recurrent(config: Mapping[str, Any]) -> bool:
+    kinds = config.get("layer_types")
+    if isinstance(kinds, list) and kinds:
+        return any(_RECURRENT & {*str(kind).split("_")} for kind in kinds)
+    return any(key.startswith(("mamba_", "ssm_", "linear_attn_")) for key in config)
+
+
+def _longest(config: Mapping[str, Any]) -> int | None:
+    positions = _number(config, "max_position_embeddings")
+    scaling = config.get("rope_scaling") or config.get("rope_parameters")
+    if positions is None or not isinstance(scaling, Mapping):
+        return positions
+    factor, kind = scaling.get("factor"), scaling.get("rope_type", scaling.get("type"))
+    if isinstance(factor, int | float) and kind not in _SCALED_ALREADY and 1 < factor < _GREATEST_FACTOR:
+        positions = int(positions * factor)
+    return max(positions, _number(config, "model_max_length") or 0)
+
+
+_GREATEST_FACTOR = 1e6
 
 
 def _number(config: Mapping[str, Any], key: str) -> int | None:

@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-W8A8 = {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 8, "type": "int"}}}}
+W8A16 = {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 8, "type": "int"}}}}
+W8A8 = {
+    "quant_method": "compressed-tensors",
+    "config_groups": {"g": {"weights": {"num_bits": 8, "type": "int"}, "input_activations": {"num_bits": 8}}},
+}
 FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic"}
 MOE = {"num_local_experts": 8}
 MLA = {"kv_lora_rank": 512, "qk_rope_head_dim": 64}
@@ -58,8 +62,10 @@ EXAMPLES: Mapping[str, Example] = {
         config=quantized("fp8", weight_block_size=[128, 128]), fine_config=quantized("fp8")
     ),
     "quantization/fp4-on-cpu": cpu(
-        "quantization.checkpoint_scheme=mxfp4", not_found=("quantization.weights=checkpoint",)
+        "quantization.checkpoint_scheme=fp4", not_found=("quantization.checkpoint_scheme=mxfp4",)
     ),
+    "quantization/mxfp4-on-cpu": cpu(config=quantized("mxfp4"), fine_config={**quantized("mxfp4"), **MOE}),
+    "quantization/mxfp4-experts-on-cpu": cpu(config={**quantized("mxfp4"), **MOE}, fine_config=MOE),
     "quantization/fp8-slow-on-cpu": cpu(config={"quantization_config": FP8}, fine_config={"quantization_config": W8A8}),
     "quantization/int8-experts-on-cpu": cpu(
         config={"quantization_config": W8A8, **MOE}, fine_config={"quantization_config": W8A8}
@@ -68,13 +74,21 @@ EXAMPLES: Mapping[str, Example] = {
     "quantization/plugin": cuda(config=quantized("bitsandbytes"), fine_config=quantized("awq", bits=4)),
     "quantization/int8-on-blackwell": cuda(
         *of_kind("B200"),
+        not_found=of_kind("B200"),
+        config={"quantization_config": W8A8},
+        fine_config={"quantization_config": W8A16},
+    ),
+    "quantization/int8-perhaps-on-blackwell": cuda(
+        *of_kind("B200"),
         "quantization.checkpoint_scheme=int8",
-        not_found=(*of_kind("H100"), "quantization.checkpoint_scheme=int8"),
+        not_found=(*of_kind("B200"), "quantization.checkpoint_scheme=int8"),
+        fine_config=quantized("gptq", bits=8),
     ),
     "quantization/needs-turing": cuda(
         *of_kind("V100"),
-        "quantization.checkpoint_scheme=int4",
-        not_found=(*of_kind("T4"), "quantization.checkpoint_scheme=int4"),
+        not_found=of_kind("V100"),
+        config=quantized("awq", bits=4),
+        fine_config=quantized("gptq", bits=4),
     ),
     "quantization/fp8-without-tensor-cores": cuda(
         *of_kind("A100"),
@@ -114,14 +128,28 @@ EXAMPLES: Mapping[str, Example] = {
         not_found=(*of_kind("H100"), "quantization.kv_cache_dtype=fp8"),
     ),
     "kv-cache/fp4-capability": cuda(
-        *of_kind("H100"),
+        *of_kind("T4"),
         "quantization.kv_cache_dtype=nvfp4",
-        not_found=(*of_kind("B200"), "quantization.kv_cache_dtype=nvfp4"),
+        not_found=(*of_kind("H100"), "quantization.kv_cache_dtype=nvfp4"),
+    ),
+    "kv-cache/fp4-of-blackwell": cuda(
+        *of_kind("RTX 5090"),
+        "quantization.kv_cache_dtype=nvfp4_4over6",
+        not_found=(*of_kind("B200"), "quantization.kv_cache_dtype=nvfp4_4over6"),
+    ),
+    "kv-cache/e5m2-of-fp8-checkpoint": cuda(
+        "quantization.kv_cache_dtype=fp8_e5m2",
+        not_found=("quantization.kv_cache_dtype=fp8_e5m2",),
+        config={"quantization_config": FP8},
+        fine_config={"quantization_config": W8A8},
     ),
     "kv-cache/latent-only": cuda(
         "quantization.kv_cache_dtype=fp8_ds_mla", not_found=("quantization.kv_cache_dtype=fp8_ds_mla",), fine_config=MLA
     ),
     "speculation/method-on-cpu": cpu("speculation={method: ngram_gpu, num_speculative_tokens: 3}", not_found=(NGRAM,)),
+    "speculation/mlp-speculator": cuda(
+        "speculation={method: mlp_speculator, num_speculative_tokens: 3, draft: {model: /draft}}", not_found=(NGRAM,)
+    ),
     "speculation/draft-parallel": cuda(
         *FOUR,
         DRAFT,
@@ -145,7 +173,8 @@ EXAMPLES: Mapping[str, Example] = {
     "speculation/heads-of-the-model": cuda(
         "speculation={method: mtp, num_speculative_tokens: 1}",
         not_found=("speculation={method: mtp, num_speculative_tokens: 1}",),
-        fine_config={"num_nextn_predict_layers": 1},
+        config={"model_type": "llama"},
+        fine_config={"model_type": "qwen3_next"},
     ),
     "speculation/lora": cuda(
         DRAFT, "model.lora={adapters: {a: /a}}", not_found=(NGRAM, "model.lora={adapters: {a: /a}}")
@@ -155,12 +184,8 @@ EXAMPLES: Mapping[str, Example] = {
     "cpu/gpu-memory": cpu("roles.decode.gpu_memory_utilization=0.5"),
     "cpu/devices": cpu("roles.prefill.devices=[0]"),
     "cpu/mooncake": cpu("kv_transfer.connector=mooncake"),
-    "cpu/block-size": cpu("roles.decode.block_size=48", not_found=("roles.decode.block_size=64",)),
+    "cpu/block-size": cpu("roles.decode.block_size=16", not_found=("roles.decode.block_size=16",), fine_config=MLA),
     "cpu/latent-attention": cpu("quantization.kv_cache_dtype=fp8", config=MLA),
-    "memory/two-sizes": cuda(
-        "roles.decode={kv_cache_memory: 1GiB, gpu_memory_utilization: 0.5}",
-        not_found=("roles.decode={kv_cache_memory: 1GiB}",),
-    ),
     "block-size/multiple": cuda("roles.prefill.block_size=24", not_found=("roles.prefill.block_size=32",)),
     "batch/tokens-below-requests": cuda(
         "roles.decode={max_num_seqs: 512, max_num_batched_tokens: 256}",
@@ -200,7 +225,22 @@ EXAMPLES: Mapping[str, Example] = {
     "parallel/data-of-dense": cuda(
         "roles.decode.data_parallel=2", not_found=("roles.decode.data_parallel=2",), fine_config=MOE
     ),
-    "parallel/stages-of-decode": cuda("roles.decode.pipeline_parallel=2"),
+    "parallel/stages-of-decode": cuda(
+        "roles.decode.pipeline_parallel=2",
+        not_found=("roles.decode.pipeline_parallel=2", "kv_transfer.connector=mooncake"),
+    ),
+    "parallel/stages-of-recurrent-prefill": cuda(
+        "roles.prefill.pipeline_parallel=2",
+        "kv_transfer.connector=nixl-push",
+        not_found=("roles.prefill.pipeline_parallel=2", "kv_transfer.connector=nixl-push"),
+        config=MAMBA,
+        fine_config={},
+    ),
+    "parallel/stages-unproven": cuda(
+        "roles.prefill.pipeline_parallel=2",
+        "kv_transfer.connector=mooncake",
+        not_found=("kv_transfer.connector=mooncake",),
+    ),
     "parallel/stages-of-prefill": cuda(
         "roles.prefill.pipeline_parallel=2",
         not_found=("roles.prefill.pipeline_parallel=2", "kv_transfer.connector=nixl-push"),
@@ -215,9 +255,15 @@ EXAMPLES: Mapping[str, Example] = {
     "devices/unequal-types": cuda(
         "roles.prefill.device_type=L40S", "roles.decode.device_type=A100", not_found=of_kind("A100")
     ),
+    "connector/files-of-several-devices": cuda(
+        *FOUR,
+        "kv_transfer.connector=shared-storage",
+        not_found=(*FOUR, "kv_transfer.connector=shared-storage"),
+        fine_config=MLA,
+    ),
     "connector/encoder-decoder": cuda(config={"is_encoder_decoder": True}, fine_config={}),
     "connector/recurrent-layers": cuda(
-        "kv_transfer.connector=shared-storage", not_found=("kv_transfer.connector=nixl-pull",), config=MAMBA
+        "kv_transfer.connector=multi", not_found=("kv_transfer.connector=nixl-pull",), config=MAMBA
     ),
     "connector/hybrid-unproven": cuda(config=MAMBA, fine_config={}),
     "scaling/least": cuda(

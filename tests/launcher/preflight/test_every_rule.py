@@ -65,6 +65,7 @@ EVENTS = "{enable_kv_cache_events: true, publisher: zmq, endpoint: 'tcp://*:%d'}
 ON_DECODE, ON_PREFILL = (f"roles.{role}.engine_args.kv-events-config={EVENTS}" for role in ("decode", "prefill"))
 SHARED = "roles.prefill={tensor_parallel: 1, devices: [0], gpu_memory_utilization: 0.5}"
 DECODE = "roles.decode={tensor_parallel: 1, devices: [0], gpu_memory_utilization: %s}"
+SIZED = "roles.%s={tensor_parallel: 1, devices: [0], kv_cache_memory: 10GiB%s}"
 
 CASES: Mapping[str, tuple[Build, Build]] = {
     **CHECKPOINT_CASES,
@@ -100,6 +101,10 @@ CASES: Mapping[str, tuple[Build, Build]] = {
     "memory/tight": (of("interactive", machine=with_cards(15)), of("interactive", machine=with_cards(24))),
     "devices/there": (of("api-throughput", machine=NO_GPUS), of("api-throughput")),
     "devices/shares": (of("api-throughput", SHARED, DECODE % 0.6), of("api-throughput", SHARED, DECODE % 0.5)),
+    "devices/free-at-start": (
+        of("api-throughput", SIZED % ("prefill", ""), SIZED % ("decode", "")),
+        of("api-throughput", SIZED % ("prefill", ""), SIZED % ("decode", ", gpu_memory_utilization: 0.5")),
+    ),
     "devices/twice": (
         of("api-throughput", "roles.decode.devices=[2, 2]"),
         of("api-throughput", "roles.decode.devices=[2, 3]"),
