@@ -177,14 +177,25 @@ def _fault(error: ErrorDetails, document: Document, reference: str) -> str:
         message = f"unknown key{f', did you mean {near[0]}?' if near else ''}"
     elif error["type"] in {"missing", "missing_argument"}:
         message = "is missing"
-    elif not isinstance(error["input"], dict | list):
-        message = f"{_HINTS.get(error['type'], message)}, not {json.dumps(error['input'])}"
+    else:
+        message = _HINTS.get(error["type"], message)
+        if not isinstance(error["input"], dict | list):
+            message += f", not {json.dumps(error['input'])}"
+        elif error["type"] in _HINTS:
+            message += ", not a list" if isinstance(error["input"], list) else ", not keys with values"
     return f"{place}: {dotted(path)}: {message}"
 
 
 _HINTS = {
     "bool_type": "write true or false, unquoted",
     "int_type": "write a whole number, unquoted",
+    "float_type": "write a number, unquoted",
+    "string_type": "write text, in quotes if it looks like a number",
+    "list_type": "write a list, e.g. [a, b]",
+    "dict_type": "write keys with values below it",
+    "model_type": "write keys with values below it",
+    "model_attributes_type": "write keys with values below it",
+    "dataclass_type": "write keys with values below it",
     "byte_size": "write a size, e.g. 256MiB",
     "byte_size_unit": "write a size with a unit, e.g. 256MiB",
 }

@@ -48,17 +48,20 @@ def _unknown(case: Case) -> Iterator[Fault]:
 
 
 def _port(case: Case) -> Iterator[Fault]:
-    """``VLLM_PORT`` is vLLM's port for talking to itself, and a trap."""
+    """``VLLM_PORT`` is vLLM's port for talking to itself, and a trap: a cluster's service named vllm sets it, too."""
     ports = {str(engine.port) for engine in case.plan.engines}
-    for key, name, text in _given(case):
-        if name != "VLLM_PORT":
-            continue
+    given = [(key, text, "") for key, name, text in _given(case) if name == "VLLM_PORT"]
+    if not given and "VLLM_PORT" in case.environ:
+        given = [("env", case.environ["VLLM_PORT"], " in the launcher's own environment")]
+    for key, text, where in given:
         if not text.isdigit():
-            yield Fault(key, f"VLLM_PORT is {text!r}, no number", "remove it: Duet gives each engine its ports")
+            yield Fault(
+                key, f"VLLM_PORT is {text!r}{where}, no number", "remove it there: Duet gives each engine its ports"
+            )
         elif text in ports:
             yield Fault(
                 key,
-                f"VLLM_PORT {text} is the port of an engine's API",
+                f"VLLM_PORT {text}{where} is the port of an engine's API",
                 "remove it; ports.engine says where the APIs' ports begin",
                 "vLLM would use it for its own processes, and the API could not listen",
             )
