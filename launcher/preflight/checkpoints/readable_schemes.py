@@ -80,7 +80,7 @@ def _variants(folder: ModelFolder) -> Iterator[tuple[str, str]]:
 
 
 def _is_known(group: Mapping[str, Any], form: str) -> bool:
-    """As vLLM chooses, or more than that: integers packed without activations, or 8-bit numbers with those of activations."""
+    """As vLLM chooses, or more: integers packed, or numbers of weights with numbers of activations."""
     weights, inputs = group["weights"], group.get("input_activations")
     bits, strategy = weights.get("num_bits"), strategy_of(weights)
     is_static = weights.get("dynamic") in {None, False}
