@@ -51,7 +51,7 @@ def _named(role: Role, settings: RoleSettings, inventory: Inventory) -> Iterator
     needed = settings.replicas * settings.devices_per_instance
     if given and len(given) != needed:
         raise PlanError(
-            f"roles.{role}.devices names {len(given)} device(s), but {settings.replicas} instance(s) of "
+            f"roles.{role}.devices: {len(given)} device(s) are named, but {settings.replicas} instance(s) of "
             f"{settings.devices_per_instance} device(s) each (tensor_parallel x pipeline_parallel x data_parallel) "
             f"need {needed}: name as many, or change replicas"
         )

@@ -102,6 +102,8 @@ class Plan:
     """Seconds until everything must be ready."""
     kv_lease: int
     """Seconds that prefill keeps KV for decode; 0 without prefill."""
+    objectives: Mapping[str, float | None]
+    """``ttft`` and ``tpot`` in seconds, where the profile names them."""
     scaling: Mapping[Role, tuple[int, int]]
     """Fewest and most instances of a role that a cluster may run, where the profile says it."""
 

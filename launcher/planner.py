@@ -67,6 +67,10 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
         files=(PlannedFile(str(config_path), proxy_config.dump(config)),),
         startup_timeout=profile.startup_timeout,
         kv_lease=profile.kv_transfer.lease if profile.roles.prefill else 0,
+        objectives={
+            name: getattr(profile.objectives, name) if name in profile.objectives.model_fields_set else None
+            for name in ("ttft", "tpot")
+        },
         scaling={
             role: (settings.scaling.min_replicas, settings.scaling.max_replicas)
             for role, settings in profile.roles.items()

@@ -1,8 +1,14 @@
 """The JSON Schema of profile files, made from the types that read them."""
 
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
 from typing import Any
 
+from launcher import profile
 from launcher.profile import Profile
+from proxy import settings
 
 Schema = dict[str, Any]
 
@@ -25,7 +31,8 @@ def of_profiles() -> Schema:
     definitions["Objectives"] = definitions.pop("launcher__profile__operation__Objectives")
     del definitions["proxy__settings__Objectives"]
     made["properties"]["objectives"]["$ref"] = "#/$defs/Objectives"
-    for each in (made, *definitions.values()):
+    for name, each in {Profile.__name__: made, **definitions}.items():
+        _describe(each, name)
         each.pop("required", None)
         each["properties"] = {key: _or_null(value) for key, value in each.get("properties", {}).items()}
         if not each["properties"]:
@@ -38,6 +45,24 @@ def of_profiles() -> Schema:
         "if": {"not": {"required": ["extends"]}},
         "then": {"required": ["description", "device", "model", "roles"]},
     }
+
+
+def _describe(node: Schema, name: str) -> None:
+    """Add what the type's own source says of its keys. Pydantic could do it too, each time that a verb starts."""
+    owner = getattr(profile, name, None) or getattr(settings, name, None)
+    for key, text in _docstrings(owner) if inspect.isclass(owner) else ():
+        if key in node.get("properties", {}):
+            node["properties"][key]["description"] = text
+
+
+def _docstrings(owner: type) -> Iterator[tuple[str, str]]:
+    """Each attribute with the string that follows it in the source."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+    assert isinstance(tree, ast.ClassDef)
+    for statement, after in zip(tree.body, tree.body[1:], strict=False):
+        text = after.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else None
+        if text is not None and isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            yield statement.target.id, inspect.cleandoc(str(text.value))
 
 
 def _or_null(value: Schema) -> Schema:

@@ -8,6 +8,7 @@ from launcher import machine, planner, preflight
 from launcher.bundled.prepare import prepare
 from launcher.errors import StateError
 from launcher.loader import Resolved
+from launcher.local import secrets
 from launcher.local.leftovers import wait_until_gone
 from launcher.local.run_directory import RunDirectory
 from launcher.local.supervisor import Reporter, Supervisor
@@ -44,6 +45,7 @@ async def up(
         profile = resolved.profile
         inventory = machine.look(environ)
         plan = planner.plan(profile, inventory, name=name, run_directory=directory.path)
+        secrets.check(((engine.name, engine.secrets) for engine in plan.engines), environ)
         if profile.model.bundled:
             case = Case(profile, plan, inventory, environ, resolved.document)
             preflight.refuse([*preflight.judge(case, layers, with_model=False)])  # before a download

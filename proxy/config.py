@@ -6,6 +6,7 @@ keys is refused, so a mixed upgrade is noticed at once and not by a request.
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -36,12 +37,11 @@ class ConfigError(Exception):
 
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")  # it is sent in headers
-_ADAPTER = TypeAdapter(ProxyConfig)
 
 
 def dump(config: ProxyConfig) -> str:
     """The configuration as stable, indented JSON text with a final newline."""
-    return _ADAPTER.dump_json(config, indent=2).decode() + "\n"
+    return _adapter().dump_json(config, indent=2).decode() + "\n"
 
 
 def load(path: Path) -> ProxyConfig:
@@ -51,7 +51,7 @@ def load(path: Path) -> ProxyConfig:
     except OSError as exc:
         raise ConfigError(f"cannot read the proxy's configuration {path}: {exc.strerror}") from exc
     try:
-        config = _ADAPTER.validate_json(text)
+        config = _adapter().validate_json(text)
     except ValidationError as exc:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or '(whole file)'}: {e['msg']}" for e in exc.errors())
         raise ConfigError(f"{path} is not a configuration of this proxy (version {VERSION}): {wrong}") from exc
@@ -62,3 +62,9 @@ def load(path: Path) -> ProxyConfig:
     if wrong_names:
         raise ConfigError(f"{path}: each instance needs a name of its own, draining names only such: {wrong_names}")
     return config
+
+
+@cache
+def _adapter() -> TypeAdapter[ProxyConfig]:
+    """Built when it is needed: most verbs do not, and start sooner."""
+    return TypeAdapter(ProxyConfig)

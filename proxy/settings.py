@@ -15,7 +15,7 @@ Count = Annotated[int, Field(ge=1)]
 Bytes = Annotated[ByteSize, Field(ge=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
-STRICT = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+STRICT = ConfigDict(extra="forbid", strict=True)
 _BODY_LIMIT = ByteSize(64 * 1024 * 1024)
 _BODIES_LIMIT = ByteSize(1024**3)
 

@@ -9,11 +9,10 @@ from launcher.plan import Plan
 from launcher.preflight.gpus import capability
 from launcher.preflight.quantization import declared_of, scheme
 from launcher.profile import Device
-from proxy.settings import Objectives
 from proxy.topology import Role
 
 
-def configured(plan: Plan, model: Mapping[str, Any], objectives: Objectives) -> Mapping[str, Value | None]:
+def configured(plan: Plan, model: Mapping[str, Any]) -> Mapping[str, Value | None]:
     """Facts by their names. ``model`` is its config.json, empty when that is not on this machine."""
     generating = next(each for each in plan.engines if each.role is not Role.PREFILL)
     options = options_of(generating.argv)
@@ -26,8 +25,7 @@ def configured(plan: Plan, model: Mapping[str, Any], objectives: Objectives) -> 
         "pd": plan.connector is not None,
         "quantized": _quantized(plan.checkpoint_scheme, options.get("quantization"), model),
         "speculation": _speculation(options),
-        # The default is what prefill is chosen by, not what anybody has asked for.
-        "ttft_objective": None if objectives == Objectives() else objectives.ttft,
+        **{f"{name}_objective": seconds for name, seconds in plan.objectives.items()},
     }
 
 

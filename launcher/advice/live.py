@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from launcher.advice.configured import configured
-from launcher.advice.facts import Value
 from launcher.advice.measure import canaries, idle, measured, requests
 from launcher.advice.situation import Origin, Situation
 from launcher.advice.thresholds import TTFT_OBJECTIVE
@@ -22,15 +22,12 @@ from launcher.local.deployment import Deployment, InstanceState
 from launcher.local.run_directory import RunDirectory
 from launcher.plan import Plan
 from launcher.preflight.checkpoint import read_config
-from proxy.config import ConfigError, load
-from proxy.settings import Objectives
 
 STEP = 1.0
 """Seconds between two looks."""
 _PATIENCE = 3.0
 """Seconds an instance has to answer."""
 _MANY_CANARIES = 0.1
-_PLAN = TypeAdapter(Plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ async def watch(
             asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
     elapsed = ended - started
     situation = known.plus(measured([*windows.values()], elapsed), Origin.MEASURED)
-    situation = situation.plus({} if plan is None else _configured(plan, directory), Origin.CONFIGURED)
+    situation = situation.plus({} if plan is None else configured(plan, read_config(plan.model)), Origin.CONFIGURED)
     situation = situation.plus({"ttft_objective": TTFT_OBJECTIVE}, Origin.DEFAULT)
     seen = [*windows.values()]
     return Watched(situation, elapsed, requests(seen), idle(seen), tuple(_notes(windows, reasons, plan)))
@@ -137,16 +134,14 @@ def _notes(windows: Mapping[str, Window], reasons: Mapping[str, str], plan: Plan
     return notes
 
 
-def _configured(plan: Plan, directory: RunDirectory) -> Mapping[str, Value | None]:
-    try:
-        objectives = load(directory.proxy_config).settings.objectives
-    except ConfigError:
-        objectives = Objectives()
-    return configured(plan, read_config(plan.model), objectives)
-
-
 def _plan(file: Path) -> Plan | None:
     try:
-        return _PLAN.validate_json(file.read_bytes())
+        return _plan_type().validate_json(file.read_bytes())
     except (OSError, ValidationError):
         return None
+
+
+@cache
+def _plan_type() -> TypeAdapter[Plan]:
+    """Built when it is needed: most verbs do not, and start sooner."""
+    return TypeAdapter(Plan)

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from launcher import loader, reference, report, resolved, schema
+from launcher import loader, machine, reference, report, resolved, schema
 from launcher.commands.options import (
     ModelOption,
     Output,
@@ -43,7 +43,7 @@ def check(
 ) -> None:
     """Judge profiles on this machine and start nothing; exit code 3 for a faulty one, 4 if one would not run."""
     found: dict[str, Report | ProfileError] = {}
-    console = Console(highlight=False)
+    console, inventory = Console(highlight=False), machine.look(os.environ)
     for profile in profiles:
         try:
             loaded = loader.resolve(profile, with_model(overrides, model))
@@ -52,6 +52,7 @@ def check(
         else:
             found[profile] = examine(
                 loaded,
+                inventory,
                 name=name_of(profile),
                 run_directory=run_dir.absolute(),
                 environ=os.environ,

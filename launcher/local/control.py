@@ -48,11 +48,14 @@ async def listening(
     at_work: set[asyncio.Task[None]] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
+        try:
             outcome = await _outcome(await reader.readline(), follow)
             writer.write(_OUTCOME.dump_json(outcome) + _ENDS)
             await writer.drain()
-        writer.close()
+        except ConnectionError:
+            pass  # whoever asked has left
+        finally:
+            writer.close()
 
     def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(answer(reader, writer), name="order")

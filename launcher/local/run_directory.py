@@ -4,7 +4,8 @@ import asyncio
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 import psutil
@@ -17,6 +18,7 @@ from launcher.plan import Plan, PlannedFile, to_json
 
 _POLL = 1.0
 """Seconds between two looks whether it is still there."""
+_LOOKS_PER_HOUR = 3600
 _DEPLOYMENT = TypeAdapter(Deployment)
 
 
@@ -86,8 +88,10 @@ class RunDirectory:
 
     async def lost(self) -> None:
         """While it is held: until it is gone, or another launcher's; then raises :class:`RunDirectoryError`."""
-        while True:
+        for looks in count(1):
             await asyncio.sleep(_POLL)
+            if looks % _LOOKS_PER_HOUR == 0:
+                self.freshen()
             if not self._is_ours():
                 raise RunDirectoryError(
                     f"the run directory {self.path} was removed or replaced while the deployment ran: all of it was "
@@ -99,8 +103,16 @@ class RunDirectory:
             return True
         try:
             return os.path.samestat(self._lock.stat(), os.fstat(self._held))
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError:  # of a file system that has trouble: no reason to stop anything
+            return True
+
+    def freshen(self) -> None:
+        """Give its files the time of now: what has not changed for days is removed from ``/tmp`` by most systems."""
+        with suppress(OSError):
+            for path in (self.path, *self.path.iterdir()):
+                os.utime(path)
 
     def holder(self) -> int | None:
         """The pid of the launcher that holds this directory now, or ``None``."""

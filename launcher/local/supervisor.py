@@ -11,7 +11,6 @@ import httpx
 
 from launcher import machine
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
-from launcher.local import secrets
 from launcher.local.child import KEEPER_MARGIN
 from launcher.local.control import Order, listening
 from launcher.local.declarations import Declarations
@@ -56,7 +55,6 @@ class Supervisor:
     ) -> None:
         """``environ`` is the launcher's, ``look`` asks the driver what is taken of devices."""
         self._plan = plan
-        self._environ = environ
         self._directory = directory
         self._reporter = reporter
         self._started_at = time.time()
@@ -82,7 +80,6 @@ class Supervisor:
         Returns whether everything became ready. Raises :class:`LauncherError` when something ended or never got ready.
         Whatever happens, nothing runs any more afterwards.
         """
-        secrets.check(((engine.name, engine.secrets) for engine in self._plan.engines), self._environ)
         self._directory.write_plan(self._plan)
         with stop_signals() as (stop, at_once):
             work = asyncio.create_task(self._serve(once_ready), name="deployment")

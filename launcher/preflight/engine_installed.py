@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from launcher.engine_args import ENGINE_MODULE
-from launcher.preflight.finding import Case, Fault, Layer, Rule
+from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity
 from launcher.profile import Device
 from proxy.topology import ConnectorKind
 
@@ -17,6 +17,8 @@ _PACKAGES = {
     ConnectorKind.LMCACHE: ("lmcache", "lmcache"),
 }
 """Connectors whose package does not come with Duet: its module, and its name."""
+KNOWN = "0.32"
+"""The version of vLLM that all rules speak of."""
 _EXTRA = {Device.CPU: "cpu", Device.CUDA: "gpu"}
 
 
@@ -70,4 +72,21 @@ def _broken_torchvision() -> bool:
     return torch.partition("+")[2] != vision.partition("+")[2]
 
 
-RULES = (Rule("host/engine-installed", Layer.HOST, "the packages of the launcher's own Python", _missing),)
+def _version(case: Case) -> Iterator[Fault]:
+    """An engine of another version than the one that command lines and rules are made for."""
+    installed = case.inventory.engine_version
+    if installed and not installed.startswith(f"{KNOWN}."):
+        yield Fault(
+            "device",
+            f"vLLM {installed} is installed, and this version of Duet is made for {KNOWN}",
+            f"install vLLM {KNOWN}, or ask its own parser (`launcher check --layer engine`) and prove the pairs",
+            "options, log lines and KV protocols change with each version",
+            {"installed": installed, "known": KNOWN},
+            Severity.WARNING,
+        )
+
+
+RULES = (
+    Rule("host/engine-version", Layer.HOST, "vLLM's release notes", _version),
+    Rule("host/engine-installed", Layer.HOST, "the packages of the launcher's own Python", _missing),
+)

@@ -1,11 +1,12 @@
-"""The story of preflight: look at the machine, plan, ask all rules of the layers wanted, and the engine itself."""
+"""The story of preflight: plan, ask all rules of the layers wanted, and the engine itself."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from launcher import machine, planner
+from launcher import planner
 from launcher.errors import PlanError
+from launcher.inventory import Inventory
 from launcher.loader import Resolved
 from launcher.preflight import engine, judge
 from launcher.preflight.finding import Case, Fault, Finding, Layer, Severity
@@ -30,14 +31,14 @@ class Report:
 
 def examine(
     resolved: Resolved,
+    inventory: Inventory,
     *,
     name: str,
     run_directory: Path,
     environ: Mapping[str, str],
     layers: Collection[Layer] = frozenset(Layer),
 ) -> Report:
-    """Judge a profile on this machine; starts nothing but, for the engine's layer, vLLM's own parser."""
-    inventory = machine.look(environ)
+    """Judge a profile on a machine; starts nothing but, for the engine's layer, vLLM's own parser."""
     try:
         plan = planner.plan(resolved.profile, inventory, name=name, run_directory=run_directory)
         inventory = with_weights(inventory, plan, environ)

@@ -27,15 +27,15 @@ class Profile(Shape):
     """What the engines compute on."""
     model: Model
     roles: Roles
-    kv_transfer: KVTransfer = KVTransfer()
-    quantization: Quantization = Quantization()
+    kv_transfer: KVTransfer = Field(default_factory=KVTransfer)
+    quantization: Quantization = Field(default_factory=Quantization)
     """Of all roles."""
     speculation: Speculation | None = None
     """Of all roles; methods without KV layers of their own run on decode only."""
-    objectives: Objectives = Objectives()
-    proxy: ProxySettings = ProxySettings()
+    objectives: Objectives = Field(default_factory=Objectives)
+    proxy: ProxySettings = Field(default_factory=ProxySettings)
     """The address clients use, and how the proxy deals with load and failures."""
-    ports: Ports = Ports()
+    ports: Ports = Field(default_factory=Ports)
     engine_args: dict[str, JsonValue] = {}
     """Any other vLLM option by its name without dashes, for all roles."""
     env: dict[EnvironmentName, str] = {}

@@ -22,5 +22,9 @@ class Shape(BaseModel):
     """Immutable, strict about types and keys."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        defer_build=True,  # most verbs read no profile, and start sooner
     )

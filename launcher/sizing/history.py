@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -38,15 +39,14 @@ class Record:
     real: Measured
 
 
-_RECORD = TypeAdapter(Record)
-
-
 def append(directory: Path, record: Record) -> None:
     """Add one start; raises :class:`OSError`."""
     file = directory / FILE
     lines = _lines(file)[-_MOST + 1 :]
     new = file.with_name(file.name + ".new")
-    new.write_text("".join(f"{line}\n" for line in (*lines, json.dumps(_RECORD.dump_python(record, mode="json")))))
+    new.write_text(
+        "".join(f"{line}\n" for line in (*lines, json.dumps(_record_type().dump_python(record, mode="json"))))
+    )
     new.replace(file)
 
 
@@ -54,7 +54,7 @@ def read(directory: Path) -> Iterator[Record]:
     """All starts that are kept, oldest first; lines of another version are passed over."""
     for line in _lines(directory / FILE):
         with suppress(ValidationError):
-            yield _RECORD.validate_json(line)
+            yield _record_type().validate_json(line)
 
 
 def latest(records: Iterable[Record]) -> dict[str, Record]:
@@ -64,7 +64,7 @@ def latest(records: Iterable[Record]) -> dict[str, Record]:
 
 def to_json(records: Iterable[Record]) -> str:
     """As an indented JSON list."""
-    return json.dumps([_RECORD.dump_python(record, mode="json") for record in records], indent=2)
+    return json.dumps([_record_type().dump_python(record, mode="json") for record in records], indent=2)
 
 
 def by_key(records: Iterable[Record]) -> dict[str, Measured]:
@@ -77,3 +77,9 @@ def _lines(file: Path) -> list[str]:
         return file.read_text().splitlines()
     except (OSError, UnicodeDecodeError):
         return []
+
+
+@cache
+def _record_type() -> TypeAdapter[Record]:
+    """Built when it is needed: most verbs do not, and start sooner."""
+    return TypeAdapter(Record)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from pydantic import TypeAdapter
 
@@ -38,9 +39,12 @@ class OptionsReport:
     """Why there is none."""
 
 
-_REPORT = TypeAdapter[Report | OptionsReport](Report | OptionsReport)
-
-
 def to_json(report: Report | OptionsReport) -> str:
     """As indented JSON; sizes are bytes."""
-    return _REPORT.dump_json(report, indent=2).decode()
+    return _report_type().dump_json(report, indent=2).decode()
+
+
+@cache
+def _report_type() -> TypeAdapter[Report | OptionsReport]:
+    """Built when it is needed: most verbs do not, and start sooner."""
+    return TypeAdapter[Report | OptionsReport](Report | OptionsReport)

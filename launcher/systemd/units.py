@@ -14,7 +14,7 @@ from launcher.systemd.quoting import assignment, command, description, rest_of_l
 SECRETS = "secrets.env"
 """In the folder of the units: the variables that the profile's ``secrets`` name; written by whoever operates this."""
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_MARGIN = 15.0
+_MARGIN = 45.0
 """Seconds that a start may take beyond its budget, for looking at devices before and at threads after."""
 _OPEN_FILES = 65536
 _NETWORK = "network-online.target"

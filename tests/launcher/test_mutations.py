@@ -1,6 +1,5 @@
 """A shipped profile that is changed anywhere still gives a plan, or a message that names the key."""
 
-import copy
 import json
 from collections.abc import Iterator
 
@@ -63,19 +62,12 @@ KEYS = [
 ]
 
 
-def changed(profile: dict, path: tuple[str, ...], value: object) -> dict:
-    mutated = copy.deepcopy(profile)
-    mutated["proxy"].pop("objectives")
-    node = mutated
-    for key in path[:-1]:
-        node = node[key]
-    node[path[-1]] = value
-    return mutated
-
-
-def written(folder, profile: dict) -> str:
+def written(folder, name: str, path: tuple[str, ...], value: object) -> str:
+    """A profile that changes one key of a shipped one."""
+    for key in reversed(path):
+        value = {key: value}
     file = folder / "mutated.yaml"
-    file.write_text(json.dumps(profile))  # JSON is YAML
+    file.write_text(json.dumps({"extends": name, **value}))  # JSON is YAML
     return str(file)
 
 
@@ -86,14 +78,14 @@ def folder(tmp_path_factory):
 
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(KEYS), VALUES)
-@example(("demo", ("roles", "prefill", "replicas")), 1000)
+@example(("demo", ("roles", "prefill", "replicas")), 40)
 @example(("demo", ("ports", "engine")), 65535)
 @example(("api-throughput", ("roles", "decode", "devices")), [0, 0])
 @example(("interactive", ("roles", "aggregated", "env")), {"A": "1"})
 @example(("demo", ("model", "served_name")), "\n")
 def test_a_change_in_any_key_gives_a_plan_or_a_message_with_the_key(folder, key, value):
     name, path = key
-    reference = written(folder, changed(PROFILES[name], path, value))
+    reference = written(folder, name, path, value)
     messages = said(reference)
     assert all(message.startswith((f"{reference}:", path[0])) for message in messages), messages
     assert not messages or any(_names(message, path) for message in messages), (path, messages)

@@ -157,3 +157,30 @@ def test_logs_are_listed_by_instance_without_their_rotated_parts(tmp_path):
         (tmp_path / "logs" / name).touch()
     assert directory.logged_instances() == ["decode-0", "prefill-0"]
     assert directory.log("decode-0") == tmp_path / "logs" / "decode-0.log"
+
+
+def test_files_that_do_not_change_are_kept_fresh(tmp_path):
+    directory = RunDirectory(tmp_path)
+    with directory.hold():
+        for file in tmp_path.iterdir():
+            os.utime(file, (0, 0))
+        directory.freshen()
+    assert min(file.stat().st_mtime for file in tmp_path.iterdir()) > 0
+
+
+def test_a_state_is_not_written_into_another_launcher_s_directory(tmp_path):
+    directory = RunDirectory(tmp_path)
+    with directory.hold():
+        (tmp_path / "lock").unlink()
+        (tmp_path / "lock").touch()
+        with pytest.raises(RunDirectoryError, match="removed or replaced"):
+            directory.write_state(DEPLOYMENT)
+    assert not (tmp_path / "state.json").exists()
+
+
+async def test_a_directory_that_is_gone_is_noticed(tmp_path):
+    directory = RunDirectory(tmp_path / "run")
+    with directory.hold():
+        (tmp_path / "run").rename(tmp_path / "elsewhere")
+        with pytest.raises(RunDirectoryError, match="was removed or replaced while the deployment ran"):
+            await directory.lost()

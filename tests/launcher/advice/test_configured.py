@@ -9,7 +9,6 @@ from launcher.advice.configured import configured
 from launcher.advice.facts import DRAFTS, FACTS, LOOKUPS, Value
 from launcher.plan import Plan, to_json
 from launcher.profile.speculation import SpeculationMethod
-from proxy.settings import Objectives
 from tests.launcher.builders import PAIR, plan, write
 
 INT8_FOLDER = {
@@ -21,13 +20,13 @@ INT8_FOLDER = {
 
 
 def told(*overrides: str, profile: str | Path = "interactive", model: dict | None = None) -> dict[str, Value | None]:
-    return dict(configured(plan(profile, *overrides), model or {}, Objectives()))
+    return dict(configured(plan(profile, *overrides), model or {}))
 
 
 def test_a_plan_that_was_written_down_tells_the_same():
     settled = plan("api-throughput")
     read = TypeAdapter(Plan).validate_json(to_json(settled))
-    assert configured(read, {}, Objectives()) == configured(settled, {}, Objectives())
+    assert configured(read, {}) == configured(settled, {})
 
 
 def test_devices_of_all_engines_are_counted_with_what_is_known_of_them():
@@ -81,6 +80,6 @@ def test_all_methods_are_known():
 
 
 def test_an_objective_that_nobody_has_set_is_none():
-    settled = plan("interactive")
-    assert configured(settled, {}, Objectives())["ttft_objective"] is None
-    assert configured(settled, {}, Objectives(ttft=0.3))["ttft_objective"] == 0.3
+    assert told()["ttft_objective"] is told()["tpot_objective"] is None
+    named = told("objectives={ttft: 0.2, tpot: 0.05}")
+    assert (named["ttft_objective"], named["tpot_objective"]) == (0.2, 0.05)

@@ -12,6 +12,7 @@ from launcher.preflight import tracing
 from launcher.preflight.finding import Case, Rule
 from launcher.preflight.matrix import COMBINATIONS
 from tests.launcher.builders import GIB, MACHINE, case, model_folder
+from tests.launcher.preflight.checkpoint_cases import CHECKPOINT_CASES
 
 Build = Callable[[Path], Case]
 
@@ -67,6 +68,7 @@ DECODE = "roles.decode={tensor_parallel: 1, devices: [0], gpu_memory_utilization
 SIZED = "roles.%s={tensor_parallel: 1, devices: [0], kv_cache_memory: 10GiB%s}"
 
 CASES: Mapping[str, tuple[Build, Build]] = {
+    **CHECKPOINT_CASES,
     "agreement/prefill-decode": (
         of("demo", "roles.prefill.block_size=64", "roles.decode.block_size=32"),
         of("demo", "roles.prefill.block_size=64", "roles.decode.block_size=64"),
@@ -152,6 +154,7 @@ CASES: Mapping[str, tuple[Build, Build]] = {
         of("demo", "proxy.port=18999", machine=replace(MACHINE, listeners={18999: Listener(1, "x")})),
         of("demo", "proxy.port=18999"),
     ),
+    "host/engine-version": (of("demo", machine=replace(MACHINE, engine_version="0.33.1")), of("demo")),
     "host/engine-installed": (of("demo", "engine_command=[no-such-engine]"), of("demo", "engine_command=[sh]")),
     "host/tracing-installed": (of("demo", "proxy.tracing={endpoint: 'http://127.0.0.1:4318'}"), of("demo")),
     "host/open-files": (limited(open_files=4096), limited(open_files=2**20)),

@@ -88,7 +88,7 @@ def test_a_start_has_the_budget_of_the_profile_and_systemd_some_seconds_more():
     text = unit(render(plan("demo", "startup_timeout=77"), FOLDER), "decode-0")
     (ready,) = reading.values(text, "Service", "ExecStartPost")
     assert reading.command(ready)[-3:] == ["http://127.0.0.1:8101/health", "--within=77", "--settle"]
-    assert reading.values(text, "Service", "TimeoutStartSec") == ["92"]
+    assert reading.values(text, "Service", "TimeoutStartSec") == ["122"]
 
 
 def test_the_proxy_has_the_time_to_drain():
