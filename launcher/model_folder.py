@@ -114,9 +114,9 @@ def read(folder: Path) -> ModelFolder:
         names = {file.name: file.stat().st_size for file in folder.iterdir() if file.is_file()}
     except OSError as exc:
         return ModelFolder(folder, faults=(f"{folder} cannot be read: {exc.strerror}",))
-    config = _object(folder / "config.json", faults) if "config.json" in names else {}
+    config = json_object(folder / "config.json", faults) if "config.json" in names else {}
     adapter, tokenizer = (
-        _object(folder / name, faults) if name in names else {}
+        json_object(folder / name, faults) if name in names else {}
         for name in ("adapter_config.json", "tokenizer_config.json")
     )
     quantization = quantization_of(config) or _quantization_file(folder, names, faults)
@@ -153,7 +153,7 @@ def _weight_files(folder: Path, names: Mapping[str, int], faults: list[str]) -> 
     kind = 1 if consolidated else 0 if safe or not pickles else 2
     if (index := _INDICES[kind]) not in names:
         return found, ()
-    places = _object(folder / index, faults).get("weight_map")
+    places = json_object(folder / index, faults).get("weight_map")
     if not isinstance(places, Mapping) or not places:
         faults.append(f"{folder / index} has no weight_map: it does not say which files hold the weights")
         return found, ()
@@ -165,13 +165,14 @@ def _quantization_file(folder: Path, names: Iterable[str], faults: list[str]) ->
     """Older checkpoints tell it in a file of its own."""
     for name, method in (("hf_quant_config.json", "modelopt"), ("quant_config.json", "awq"),
                          ("quantize_config.json", "gptq")):  # fmt: skip
-        if name in names and (told := _object(folder / name, faults)):
+        if name in names and (told := json_object(folder / name, faults)):
             inner = told.get("quantization")
             return {"quant_method": method, **(inner if isinstance(inner, Mapping) else told)}
     return {}
 
 
-def _object(file: Path, faults: list[str]) -> Mapping[str, Any]:
+def json_object(file: Path, faults: list[str]) -> dict[str, Any]:
+    """What a file of a model describes; empty, with a fault added, where it is no JSON object or out of all measure."""
     try:
         if file.stat().st_size > _LONGEST_DESCRIPTION:
             raise ValueError

@@ -1,10 +1,14 @@
 """Whatever a profile or an option holds ends in one line for each fault, with the key, and without a secret."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
-from launcher import loader
+from launcher import loader, preflight
 from launcher.errors import PlanError, ProfileError
-from tests.launcher.builders import plan, write
+from tests.launcher.builders import case, model_folder, plan, write
 
 PROFILE = "description: x\ndevice: cuda\nmodel: {id: a/b}\nroles:\n  aggregated: {}\n"
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
@@ -123,3 +127,23 @@ def test_an_option_cannot_hide_another(name):
 def test_an_option_sets_one_value():
     (fault,) = faults("demo", "proxy={port: 1}\ndevice: cuda")
     assert "it holds more than one value" in fault
+
+
+def test_a_description_that_is_nested_without_end_describes_no_model(tmp_path):
+    folder = model_folder(tmp_path / "model")
+    (folder / "config.json").write_text("[" * 100_000)
+    file = write(tmp_path, f"description: x\ndevice: cuda\nmodel: {{path: {folder}}}\nroles: {{aggregated: {{}}}}\n")
+    found = [finding.rule for finding in preflight.judge(case(file), {preflight.Layer.STATIC})]
+    assert "model/files-there" in found
+
+
+def test_a_cache_of_somebody_who_is_not_there_holds_nothing():
+    judged = case("interactive", environ={"HF_HUB_CACHE": "~nobody-of-this-name/hub"})
+    assert not [*preflight.judge(judged, {preflight.Layer.STATIC})]
+
+
+def test_a_terminal_without_a_character_shows_its_number():
+    command = [sys.executable, "-m", "launcher", "show", "demo", "--set", "description=ü"]
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
+    assert (done.returncode, "\\xfc" in done.stdout) == (0, True)
