@@ -185,6 +185,8 @@ def _fault(error: ErrorDetails, document: Document, reference: str) -> str:
 _HINTS = {
     "bool_type": "write true or false, unquoted",
     "int_type": "write a whole number, unquoted",
+    "list_type": "write a list, e.g. [a, b]",
+    "string_type": "write text, in quotes if it looks like a number or a switch",
     "byte_size": "write a size, e.g. 256MiB",
     "byte_size_unit": "write a size with a unit, e.g. 256MiB",
 }

@@ -110,6 +110,18 @@ def _tight(case: Case) -> Iterator[Fault]:
             )
 
 
+def not_judged(case: Case) -> Iterator[str]:
+    """Why the memory of an engine cannot be judged here."""
+    for each in _once(_size(case)):
+        if each.card is None:
+            yield (
+                f"memory of {each.role}: how much its devices have is not known here; say it by "
+                f"roles.{each.role}.device_memory, e.g. 80GiB (`launcher size` shows what usual ones would hold)"
+            )
+        elif each.verdict is Verdict.UNKNOWN:
+            yield f"memory of {each.role}: {'; '.join(each.unknown) or 'its size is not known'}"
+
+
 def _size(case: Case) -> DeploymentSize:
     return deployment_size(case.plan, case.inventory, look_up(wanted(case.plan), case.environ))
 
