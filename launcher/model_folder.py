@@ -64,11 +64,22 @@ class ModelFolder:
     """Files that an index names and that are not there."""
     faults: tuple[str, ...] = ()
     """What cannot be read, or contradicts itself, one sentence each."""
+    names: frozenset[str] = frozenset()
+    """Of all files in it."""
+    adapter: Mapping[str, Any] = field(default_factory=dict)
+    """``adapter_config.json`` of a LoRA adapter."""
+    tokenizer: Mapping[str, Any] = field(default_factory=dict)
+    """``tokenizer_config.json``."""
 
     @property
     def text(self) -> Mapping[str, Any]:
         """The configuration of the language model: its own part, completed by what is said for the whole."""
         return text_part(self.config)
+
+    @property
+    def gguf(self) -> tuple[str, ...]:
+        """Files in a format that only llama.cpp and its relatives read."""
+        return tuple(sorted(name for name in self.names if name.endswith(".gguf")))
 
     @property
     def weight_bytes(self) -> int:
@@ -104,6 +115,10 @@ def read(folder: Path) -> ModelFolder:
     except OSError as exc:
         return ModelFolder(folder, faults=(f"{folder} cannot be read: {exc.strerror}",))
     config = _object(folder / "config.json", faults) if "config.json" in names else {}
+    adapter, tokenizer = (
+        _object(folder / name, faults) if name in names else {}
+        for name in ("adapter_config.json", "tokenizer_config.json")
+    )
     quantization = quantization_of(config) or _quantization_file(folder, names, faults)
     wanted, missing = _weight_files(folder, names, faults)
     files = {name: names[name] for name in wanted}
@@ -112,7 +127,18 @@ def read(folder: Path) -> ModelFolder:
         safe = [name for name in files if name.endswith(".safetensors")]
         for name, header in zip(safe, pool.map(_header, (folder / name for name in safe)), strict=True):
             tensors += _tensors(folder / name, files[name], header, faults)
-    return ModelFolder(folder, config, quantization, files, tuple(tensors), missing, tuple(faults))
+    return ModelFolder(
+        folder,
+        config,
+        quantization,
+        files,
+        tuple(tensors),
+        missing,
+        tuple(faults),
+        frozenset(names),
+        adapter,
+        tokenizer,
+    )
 
 
 def _weight_files(folder: Path, names: Mapping[str, int], faults: list[str]) -> tuple[list[str], tuple[str, ...]]:

@@ -197,7 +197,7 @@ _SCALED_ALREADY = frozenset({"su", "longrope", "llama3", "yarn", "deepseek_yarn"
 
 def _next_token_layers(config: Mapping[str, Any]) -> int | None:
     told = [n for key in _NEXT if (n := _number(config, key)) is not None]
-    return max(told) if told else 0 if config.get("model_type") in _WITHOUT_NEXT else None
+    return max(told) if told else 0 if str(config.get("model_type")) in _WITHOUT_NEXT else None
 
 
 def _is_recurrent(config: Mapping[str, Any]) -> bool:

@@ -111,14 +111,14 @@ def test_a_folder_without_a_configuration_is_no_model(tmp_path):
 
 
 def test_a_folder_without_weights_is_unfinished(tmp_path):
-    (model_folder(tmp_path) / "model.safetensors").unlink()
+    (model_folder(tmp_path) / "pytorch_model.bin").unlink()
     (finding,) = faults(model_files.RULES, with_model(tmp_path))
     assert "has no weights" in finding
 
 
 @pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin"])
 def test_a_whole_folder_passes(tmp_path, weights):
-    (model_folder(tmp_path) / "model.safetensors").rename(tmp_path / weights)
+    (model_folder(tmp_path) / "pytorch_model.bin").rename(tmp_path / weights)
     assert not faults(model_files.RULES, with_model(tmp_path))
 
 

@@ -1,0 +1,34 @@
+"""What the files of a profile's models say, read by their headers: is it all there, does it go together?"""
+
+from launcher.preflight.checkpoints import (
+    adapter,
+    contents,
+    coverage,
+    draft_kind,
+    draft_size,
+    draft_vocabulary,
+    groups,
+    kernels,
+    kind,
+    precision,
+    source,
+    text,
+    whole,
+)
+from launcher.preflight.finding import Rule
+
+RULES: tuple[Rule, ...] = (
+    *source.RULES,
+    *whole.RULES,
+    *kind.RULES,
+    *text.RULES,
+    *precision.RULES,
+    *kernels.RULES,
+    *groups.RULES,
+    *contents.RULES,
+    *coverage.RULES,
+    *draft_kind.RULES,
+    *draft_vocabulary.RULES,
+    *draft_size.RULES,
+    *adapter.RULES,
+)
