@@ -31,7 +31,7 @@ class RoleSettings(Shape):
     device_type: Name | None = None
     """The kind of GPU, e.g. `H100` or `L40S`, where it is not the one of this machine."""
     device_memory: Memory | None = None
-    """Memory of one device, e.g. `80GiB`, where it is not that of this machine's."""
+    """Memory of one device, e.g. `80GiB`; default: what is known of `device_type`, else this machine's."""
     tensor_parallel: Number = 1
     """Devices that share each layer's weights."""
     pipeline_parallel: Number = 1
