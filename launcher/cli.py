@@ -1,5 +1,6 @@
 """The command line, and the one place where an error becomes a message and an exit code."""
 
+import io
 import sys
 
 import typer
@@ -37,6 +38,9 @@ app.command("advise")(advise.advise_technique)
 
 def main() -> None:
     """Entry point of the console script; never shows a traceback for an error that is the user's to solve."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character shows its number
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except InstanceDiedError as exc:

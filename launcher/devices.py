@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import count
 
+from launcher import gpus
 from launcher.errors import PlanError
 from launcher.inventory import Gpu, Inventory
 from launcher.profile import Device, Profile, RoleSettings
@@ -35,11 +36,12 @@ def kind(devices: tuple[str, ...], inventory: Inventory) -> str | None:
     return next((gpu.name for gpu in _found(devices, inventory)), None)
 
 
-def memory(given: int | None, devices: tuple[str, ...], inventory: Inventory) -> int | None:
-    """Bytes of the smallest of them, or what the profile says."""
+def memory(given: int | None, kind: str | None, devices: tuple[str, ...], inventory: Inventory) -> int | None:
+    """Bytes of the smallest of them: what the profile says of them or of their kind, else this machine."""
     if given is not None:
         return int(given)
-    return min((gpu.memory_total for gpu in _found(devices, inventory)), default=None)
+    here = (gpu.memory_total for gpu in _found(devices, inventory))
+    return gpus.memory(kind) or min(here, default=None)
 
 
 def _found(devices: tuple[str, ...], inventory: Inventory) -> Iterator[Gpu]:

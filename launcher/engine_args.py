@@ -1,6 +1,7 @@
 """Decision: the only file that writes vLLM's flags and environment variables (those of a KV connector apart)."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
@@ -207,6 +208,9 @@ PROFILE_KEYS: Mapping[str, str] = {
 """An option of vLLM -> the profile's key that sets it."""
 
 
+_OPTION = re.compile(r"[A-Za-z0-9.-]+")
+
+
 def _free_name(key: str, place: str, own: tuple[str, ...]) -> str:
     """The option that a key of ``engine_args`` means; raises :class:`PlanError` for one that is not free."""
     name = key.replace("_", "-")
@@ -219,6 +223,8 @@ def _free_name(key: str, place: str, own: tuple[str, ...]) -> str:
         raise PlanError(f"{place}.{key}: Duet sets --{taken} itself; {fix}")
     if name.startswith("-"):
         raise PlanError(f"{place}.{key}: write the option's name without dashes in front")
+    if not _OPTION.fullmatch(name):
+        raise PlanError(f"{place}.{key}: an option's name has letters, digits, dashes and dots: correct it")
     return name
 
 

@@ -14,6 +14,7 @@ LauncherError
 2 is a wrong command line; 1 is `status` when something is not healthy; 0 is success.
 """
 
+import json
 from collections.abc import Sequence
 
 
@@ -42,12 +43,19 @@ class _Several(LauncherError):
 
 
 class ProfileError(_Several):
-    """One or more faults in a profile, each already carrying its place; sorted by file and line."""
+    """One or more faults in a profile, each already carrying its place; sorted by file and line.
+
+    Each is one line that a terminal shows as it is, whatever the profile holds.
+    """
 
     exit_code = 3
 
     def __init__(self, faults: Sequence[str]) -> None:
-        super().__init__(sorted(dict.fromkeys(faults), key=_by_line))
+        super().__init__(sorted(dict.fromkeys(map(_shown, faults)), key=_by_line))
+
+
+def _shown(text: str) -> str:
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
 def _by_line(fault: str) -> tuple[str, int]:

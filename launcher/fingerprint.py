@@ -31,8 +31,8 @@ _NAMED: Mapping[str, Fact] = {
 }
 _OPTIONS = frozenset(
     {
-        # What is loaded.
-        *("revision", "code-revision", "quantization", "quantization-config", "load-format", "model-impl"),
+        # What is loaded. Not how it is quantized while loading: that can only be asked for by name, role by role.
+        *("revision", "code-revision", "load-format", "model-impl"),
         *("hf-overrides", "hf-config-path", "config-format", "model-class-overrides"),
         # How its KV cache is computed and laid out.
         *("attention-backend", "attention-config", "disable-sliding-window", "disable-hybrid-kv-cache-manager"),

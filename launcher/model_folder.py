@@ -64,11 +64,22 @@ class ModelFolder:
     """Files that an index names and that are not there."""
     faults: tuple[str, ...] = ()
     """What cannot be read, or contradicts itself, one sentence each."""
+    names: frozenset[str] = frozenset()
+    """Of all files in it."""
+    adapter: Mapping[str, Any] = field(default_factory=dict)
+    """``adapter_config.json`` of a LoRA adapter."""
+    tokenizer: Mapping[str, Any] = field(default_factory=dict)
+    """``tokenizer_config.json``."""
 
     @property
     def text(self) -> Mapping[str, Any]:
         """The configuration of the language model: its own part, completed by what is said for the whole."""
         return text_part(self.config)
+
+    @property
+    def gguf(self) -> tuple[str, ...]:
+        """Files in a format that only llama.cpp and its relatives read."""
+        return tuple(sorted(name for name in self.names if name.endswith(".gguf")))
 
     @property
     def weight_bytes(self) -> int:
@@ -103,7 +114,11 @@ def read(folder: Path) -> ModelFolder:
         names = {file.name: file.stat().st_size for file in folder.iterdir() if file.is_file()}
     except OSError as exc:
         return ModelFolder(folder, faults=(f"{folder} cannot be read: {exc.strerror}",))
-    config = _object(folder / "config.json", faults) if "config.json" in names else {}
+    config = json_object(folder / "config.json", faults) if "config.json" in names else {}
+    adapter, tokenizer = (
+        json_object(folder / name, faults) if name in names else {}
+        for name in ("adapter_config.json", "tokenizer_config.json")
+    )
     quantization = quantization_of(config) or _quantization_file(folder, names, faults)
     wanted, missing = _weight_files(folder, names, faults)
     files = {name: names[name] for name in wanted}
@@ -112,7 +127,18 @@ def read(folder: Path) -> ModelFolder:
         safe = [name for name in files if name.endswith(".safetensors")]
         for name, header in zip(safe, pool.map(_header, (folder / name for name in safe)), strict=True):
             tensors += _tensors(folder / name, files[name], header, faults)
-    return ModelFolder(folder, config, quantization, files, tuple(tensors), missing, tuple(faults))
+    return ModelFolder(
+        folder,
+        config,
+        quantization,
+        files,
+        tuple(tensors),
+        missing,
+        tuple(faults),
+        frozenset(names),
+        adapter,
+        tokenizer,
+    )
 
 
 def _weight_files(folder: Path, names: Mapping[str, int], faults: list[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -127,7 +153,7 @@ def _weight_files(folder: Path, names: Mapping[str, int], faults: list[str]) -> 
     kind = 1 if consolidated else 0 if safe or not pickles else 2
     if (index := _INDICES[kind]) not in names:
         return found, ()
-    places = _object(folder / index, faults).get("weight_map")
+    places = json_object(folder / index, faults).get("weight_map")
     if not isinstance(places, Mapping) or not places:
         faults.append(f"{folder / index} has no weight_map: it does not say which files hold the weights")
         return found, ()
@@ -139,13 +165,14 @@ def _quantization_file(folder: Path, names: Iterable[str], faults: list[str]) ->
     """Older checkpoints tell it in a file of its own."""
     for name, method in (("hf_quant_config.json", "modelopt"), ("quant_config.json", "awq"),
                          ("quantize_config.json", "gptq")):  # fmt: skip
-        if name in names and (told := _object(folder / name, faults)):
+        if name in names and (told := json_object(folder / name, faults)):
             inner = told.get("quantization")
             return {"quant_method": method, **(inner if isinstance(inner, Mapping) else told)}
     return {}
 
 
-def _object(file: Path, faults: list[str]) -> Mapping[str, Any]:
+def json_object(file: Path, faults: list[str]) -> dict[str, Any]:
+    """What a file of a model describes; empty, with a fault added, where it is no JSON object or out of all measure."""
     try:
         if file.stat().st_size > _LONGEST_DESCRIPTION:
             raise ValueError

@@ -1,8 +1,11 @@
 """Paths of a profile, as engines and other processes need them."""
 
+import re
 from pathlib import Path
 
 from launcher.errors import PlanError
+
+_HUB_ID = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?")
 
 
 def absolute(path: Path | str, key: str) -> str:
@@ -21,3 +24,8 @@ def is_path(where: str) -> bool:
 def folder_or_id(where: str, key: str) -> str:
     """A path as engines need it; a hub id stays as it is."""
     return absolute(where, key) if is_path(where) else where
+
+
+def is_hub_id(where: str) -> bool:
+    """Whether the Hugging Face hub could have a model of this name."""
+    return _HUB_ID.fullmatch(where) is not None

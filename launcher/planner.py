@@ -129,7 +129,7 @@ def _engines(
                     side_channel_port=side_port,
                     devices=mine,
                     device_type=settings.device_type or devices.kind(mine, inventory),
-                    device_memory=devices.memory(settings.device_memory, mine, inventory),
+                    device_memory=devices.memory(settings.device_memory, settings.device_type, mine, inventory),
                     secrets=_secrets(profile, settings),
                     kv_cache_memory=settings.kv_cache_memory and int(settings.kv_cache_memory),
                 )

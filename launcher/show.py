@@ -166,7 +166,7 @@ def _status_row(instance: InstanceReport) -> tuple[str, ...]:
         instance.role,
         str(instance.pid or ""),
         str(instance.port),
-        instance.state.value,
+        f"{instance.state.value}, drained" if instance.drained else instance.state.value,
         instance.health,
         up if instance.pid else "",
         str(instance.restarts),

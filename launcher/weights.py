@@ -57,7 +57,9 @@ def folder_of(checkpoint: Checkpoint, environ: Mapping[str, str]) -> Path | None
     if folder.is_absolute():
         return folder if folder.is_dir() else None
     home = environ.get("HF_HOME") or Path(environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
-    hub = Path(environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE") or Path(home, "hub")).expanduser()
+    hub = Path(environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE") or Path(home, "hub"))
+    with suppress(RuntimeError):  # of ~somebody who is not there
+        hub = hub.expanduser()
     kept = hub / f"models--{checkpoint.name.replace('/', '--')}"
     revision = checkpoint.revision or "main"
     with suppress(OSError):  # then it names a commit itself

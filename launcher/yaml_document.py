@@ -16,6 +16,7 @@ Value = None | bool | int | float | str | list["Value"] | dict[str, "Value"]
 
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\Z")
+_MOST_VALUES = 5000
 _LONGEST_NUMBER = 40
 """Characters; Python itself refuses to read numbers of thousands."""
 
@@ -56,7 +57,7 @@ def read(path: Path, text: str) -> Document:
         hint = "; YAML indents with spaces, not tabs" if "'\\t'" in (exc.problem or "") else ""
         raise YamlError([f"{path}:{line}: not valid YAML: {exc.problem or exc.context}{hint}"]) from exc
     except yaml.YAMLError as exc:
-        raise YamlError([f"{path}: not valid YAML: {exc}"]) from exc
+        raise YamlError([f"{path}: not valid YAML: {' '.join(str(exc).split())}"]) from exc
     except RecursionError as exc:
         raise YamlError([f"{path}: nested too deeply"]) from exc
     reader = _Reader(path)
@@ -87,6 +88,7 @@ class _Reader:
         self.path = path
         self.places: dict[KeyPath, str] = {}
         self.faults: list[str] = []
+        self.values = 0
         self.open: list[yaml.Node] = []
         """The mappings and lists around the current node; an alias to one of them would never end."""
 
@@ -94,6 +96,9 @@ class _Reader:
         return f"{self.path}:{node.start_mark.line + 1}"
 
     def value(self, node: yaml.Node, at: KeyPath) -> Value:
+        self.values += 1
+        if self.values > _MOST_VALUES:  # a few aliases can mean billions
+            raise YamlError([f"{self.path}: it holds more than {_MOST_VALUES} values, aliases included"])
         if node in self.open:
             self.faults.append(f"{self.place(node)}: {dotted(at)}: an alias stands inside of what it means")
             return None
@@ -116,6 +121,11 @@ class _Reader:
         data: dict[str, Value] = {}
         self.open.append(node)
         for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self.faults.append(
+                    f"{self.place(key_node)}: {dotted(at)}: a key is a text, here it is a list or a mapping"
+                )
+                continue
             key = str(key_node.value)
             here = (*at, key)
             if key == "<<":
@@ -128,6 +138,11 @@ class _Reader:
             data[key] = self.value(value_node, here)
         self.open.pop()
         return data
+
+
+def is_hidden(path: KeyPath) -> bool:
+    """Whether what stands there may be a secret that somebody wrote as text: no message has it."""
+    return not {"env", "secrets"}.isdisjoint(path)
 
 
 def dotted(path: KeyPath) -> str:

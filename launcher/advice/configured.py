@@ -5,8 +5,8 @@ from typing import Any
 
 from launcher.advice.facts import FACTS, Value
 from launcher.command_line import options_of, speculation_of
+from launcher.gpus import capability
 from launcher.plan import Plan
-from launcher.preflight.gpus import capability
 from launcher.preflight.quantization import declared_of, scheme
 from launcher.profile import Device
 from proxy.topology import Role

@@ -1,7 +1,6 @@
 """What runs in a run directory, and whether it answers now."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -30,6 +29,8 @@ class InstanceReport:
     """Seconds since the epoch."""
     restarts: int
     reason: str | None
+    drained: bool = False
+    """The proxy sends it nothing new."""
     waits_for: str | None = None
     """Who starts on the same device and has to be ready first."""
     loading: Loading | None = None
@@ -62,6 +63,7 @@ class _Seen:
     name: str
     healthy: bool
     reason: str
+    draining: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,15 @@ class _Ready:
     """What is of interest here of the answer to ``/ready``; without a key the proxy tells of no instance."""
 
     instances: tuple[_Seen, ...] = ()
+    draining: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why no request would be answered, if so."""
+        if self.draining:
+            return "it is being stopped"
+        away = [each.name for each in self.instances if each.draining or not each.healthy]
+        return f"none that it could send requests to ({', '.join(away)})" if away else ""
 
 
 _READY = TypeAdapter(_Ready)
@@ -91,8 +102,8 @@ async def gather(directory: RunDirectory) -> StatusReport:
     async with httpx.AsyncClient(trust_env=False, verify=False, timeout=_PATIENCE) as client:
         answers = await asyncio.gather(*(_ask(client, each) for each in deployment.instances))
     by_name = {each.name: answer for each, answer in zip(deployment.instances, answers, strict=True)}
-    seen = next((_unhealthy(by_name[each.name]) for each in deployment.instances if each.role == PROXY), {})
-    reports = [_report(each, _health(by_name[each.name]), seen) for each in deployment.instances]
+    ready = next((_told(by_name[each.name]) for each in deployment.instances if each.role == PROXY), _Ready())
+    reports = [_report(each, by_name[each.name], ready) for each in deployment.instances]
     return StatusReport(
         healthy=deployment.ready and all(report.health == "ok" and report.state is State.READY for report in reports),
         note="",
@@ -116,35 +127,37 @@ async def _ask(client: httpx.AsyncClient, instance: InstanceState) -> httpx.Resp
         return "does not listen" if instance.state is not State.READY else "unreachable"
 
 
-def _unhealthy(answer: httpx.Response | str) -> Mapping[str, str]:
-    """Why the proxy, which answered so, sends engines nothing, by their names; empty when it does not say."""
-    if isinstance(answer, str):
-        return {}
+def _told(answer: httpx.Response | str) -> _Ready:
+    """How the proxy, which answered so, sees the engines; empty when it does not say."""
     try:
-        ready = _READY.validate_json(answer.content)
+        return _Ready() if isinstance(answer, str) else _READY.validate_json(answer.content)
     except ValidationError:
-        return {}
-    return {each.name: each.reason for each in ready.instances if not each.healthy and each.reason}
+        return _Ready()
 
 
-def _health(answer: httpx.Response | str) -> str:
+def _health(instance: InstanceState, answer: httpx.Response | str, ready: _Ready) -> str:
     if isinstance(answer, str):
         return answer
-    return "ok" if answer.status_code == httpx.codes.OK else f"HTTP {answer.status_code}"
+    if answer.status_code != httpx.codes.OK:
+        why = ready.reason if instance.role == PROXY else ""
+        return f"HTTP {answer.status_code}" + (f": {why}" if why else "")
+    unhealthy = (each.reason for each in ready.instances if each.name == instance.name and not each.healthy)
+    return next(filter(None, unhealthy), "ok")
 
 
-def _report(instance: InstanceState, health: str, unhealthy: Mapping[str, str]) -> InstanceReport:
+def _report(instance: InstanceState, answer: httpx.Response | str, ready: _Ready) -> InstanceReport:
     return InstanceReport(
         name=instance.name,
         role=instance.role,
         url=instance.url,
         port=httpx.URL(instance.url).port or 80,
         state=instance.state,
-        health=unhealthy.get(instance.name, health) if health == "ok" else health,
+        health=_health(instance, answer, ready),
         pid=instance.pid,
         started_at=instance.started_at,
         restarts=instance.restarts,
         reason=instance.reason,
+        drained=any(each.draining for each in ready.instances if each.name == instance.name),
         waits_for=instance.waits_for,
         loading=instance.loading,
         start_budget=instance.start_budget,

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from launcher.errors import PreflightError
 from launcher.preflight import (
     agreement,
+    checkpoints,
     devices,
     engine_installed,
     environment,
@@ -24,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     *matrix.RULES,
     *model_files.RULES,
     *quantization.RULES,
+    *checkpoints.RULES,
     *thresholds.RULES,
     *memory.RULES,
     *devices.RULES,

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from launcher.inventory import Inventory
 from launcher.plan import Plan
+from launcher.preflight.reader import Reader
 from launcher.profile import Profile
 from launcher.yaml_document import Document
 
@@ -41,6 +42,8 @@ class Case:
     """The launcher's own environment, which engines inherit."""
     document: Document = field(default_factory=lambda: Document({}))
     """What was written of the profile, with the places."""
+    reader: Reader = field(default_factory=Reader, compare=False)
+    """Reads the models' folders."""
 
 
 @dataclass(frozen=True, slots=True)

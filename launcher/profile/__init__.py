@@ -44,7 +44,7 @@ class Profile(Shape):
     """Variables of all engines' environment whose text is elsewhere, e.g. `{HF_TOKEN: {env: HF_TOKEN}}`."""
     startup_timeout: Annotated[int, Field(ge=1)] = 600
     """Seconds in which an engine must be ready, counted from its own start."""
-    engine_command: list[str] | None = None
+    engine_command: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)] | None = None
     """Starts an engine when vLLM's options are appended, e.g. `[numactl, -N0, vllm, serve]`; default: vLLM in the
     launcher's own Python."""
 

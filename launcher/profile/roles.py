@@ -31,7 +31,7 @@ class RoleSettings(Shape):
     device_type: Name | None = None
     """The kind of GPU, e.g. `H100` or `L40S`, where it is not the one of this machine."""
     device_memory: Memory | None = None
-    """Memory of one device, e.g. `80GiB`, where it is not that of this machine's."""
+    """Memory of one device, e.g. `80GiB`; default: what is known of `device_type`, else this machine's."""
     tensor_parallel: Number = 1
     """Devices that share each layer's weights."""
     pipeline_parallel: Number = 1
@@ -98,7 +98,8 @@ class Roles(Shape):
         if (self.prefill is None) != (self.decode is None):
             raise ValueError("prefill and decode come together: one alone cannot serve")
         if (self.prefill is None) == (self.aggregated is None):
-            raise ValueError("give either prefill and decode, or aggregated")
+            extra = "" if self.prefill is None else ", not all three (null takes away what `extends` brings)"
+            raise ValueError(f"give either prefill and decode, or aggregated{extra}")
         return self
 
     def items(self) -> tuple[tuple[Role, RoleSettings], ...]:

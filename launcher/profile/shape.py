@@ -11,8 +11,11 @@ Number = Annotated[int, Field(ge=1, le=1000)]
 Seconds = Annotated[float, Field(gt=0)]
 Memory = Annotated[ByteSize, Field(ge=2**20)]
 """Bytes, written with a unit, e.g. ``256MiB``."""
-EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Name = Annotated[str, Field(min_length=1)]
+OF_VARIABLES = r"^[A-Za-z_][A-Za-z0-9_]*$"
+OF_NAMES = r"^[^-]"
+EnvironmentName = Annotated[str, Field(pattern=OF_VARIABLES)]
+Name = Annotated[str, Field(min_length=1, pattern=OF_NAMES)]
+"""On a command line a dash in front would make it an option."""
 
 
 class Shape(BaseModel):

@@ -96,5 +96,7 @@ def model_folder(folder: Path, config: dict[str, object] | None = None, weights:
     """A folder that looks like a Hugging Face model."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(LLAMA | (config or {})))
-    (folder / "model.safetensors").write_bytes(b"\0" * weights)
+    (folder / "pytorch_model.bin").write_bytes(b"\0" * weights)
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}}}))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{{ messages }}"}))
     return folder

@@ -68,7 +68,7 @@ def test_programs_read_the_same(profile):
         "why": "",
         "fix": "choose 32, 64 or 128",
         "values": {"block_size": "48"},
-        "source": "vLLM 0.32: the CPU's attention kernels",
+        "source": "vLLM 0.32: the CPU's attention kernels; with latent attention it chooses 16 by itself",
     }
 
 

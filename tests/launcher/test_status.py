@@ -51,10 +51,26 @@ def answering(status_code: int, body: bytes) -> Iterator[str]:
     ],
 )
 def test_an_engine_that_answers_but_stands_still_is_shown_as_the_proxy_sees_it(tmp_path: Path, ready, shown):
-    directory = RunDirectory(tmp_path)
+    report = told(tmp_path, 200, ready)
+    assert [each.health for each in report.instances] == [shown, "ok"]
+    assert report.healthy is (shown == "ok")
+
+
+def test_what_is_drained_is_marked_and_why_the_proxy_cannot_serve_is_said(tmp_path: Path):
+    ready = {"ready": False, "instances": [{"name": "decode-0", "healthy": True, "reason": "", "draining": True}]}
+    engine, proxy = told(tmp_path, 503, ready).instances
+    assert (engine.drained, engine.health) == (True, "ok")
+    assert (proxy.drained, proxy.health) == (False, "HTTP 503: none that it could send requests to (decode-0)")
+    _, proxy = told(tmp_path, 503, {"ready": False, "draining": True}).instances
+    assert proxy.health == "HTTP 503: it is being stopped"
+
+
+def told(folder: Path, status_code: int, ready: object) -> status.StatusReport:
+    """The status of an engine that answers and of a proxy that says this of its readiness."""
+    directory = RunDirectory(folder)
     with (
         answering(200, b"") as engine,
-        answering(200, json.dumps(ready).encode()) as proxy,
+        answering(status_code, json.dumps(ready).encode()) as proxy,
         directory.hold(),
     ):
         instances = (
@@ -64,6 +80,4 @@ def test_an_engine_that_answers_but_stands_still_is_shown_as_the_proxy_sees_it(t
         pid = directory.holder()
         assert pid is not None
         directory.write_state(Deployment("demo", pid, 0.0, "mark", proxy, "m", True, 10.0, instances))
-        report = asyncio.run(status.gather(directory))
-    assert [each.health for each in report.instances] == [shown, "ok"]
-    assert report.healthy is (shown == "ok")
+        return asyncio.run(status.gather(directory))

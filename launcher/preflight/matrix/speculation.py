@@ -24,6 +24,15 @@ COMBINATIONS = (
         f'{_VLLM}: "Unknown speculative decoding method" when the engine starts',
     ),
     Combination(
+        "speculation/none-in-prefill",
+        "roles.prefill.speculation",
+        {"role": Is("prefill"), "own_speculation": Is(True), "draft_has_kv": Is(False)},
+        "{method} is not run in prefill, which generates one token",
+        "remove it, or write it under roles.decode",
+        "this product: methods without KV layers of their own run on decode alone",
+        severity=Severity.WARNING,
+    ),
+    Combination(
         "speculation/draft-parallel",
         "{speculation_key}.draft.tensor_parallel",
         {"odd_draft_tp": Is(True)},

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from launcher.engine_args import DECODE_ONLY
+from launcher.gpus import capability
 from launcher.plan import EngineInstance
 from launcher.preflight.checkpoint import read_config
 from launcher.preflight.finding import Case
-from launcher.preflight.gpus import capability
 from launcher.preflight.quantization import declared_of, scheme
 from launcher.profile import Device, Profile, RoleSettings
 from proxy.topology import Role
@@ -119,6 +119,7 @@ def _of_speculation(profile: Profile, role: Role, settings: RoleSettings) -> Tra
     draft = None if speculation is None else speculation.draft_settings
     return {
         "speculation_key": "speculation" if settings.speculation is None else f"roles.{role}.speculation",
+        "own_speculation": settings.speculation is not None,
         "method": None if speculation is None else speculation.method.value,
         "draft_has_kv": None if speculation is None else speculation.method not in DECODE_ONLY,
         "has_draft": draft is not None,
@@ -197,7 +198,7 @@ _SCALED_ALREADY = frozenset({"su", "longrope", "llama3", "yarn", "deepseek_yarn"
 
 def _next_token_layers(config: Mapping[str, Any]) -> int | None:
     told = [n for key in _NEXT if (n := _number(config, key)) is not None]
-    return max(told) if told else 0 if config.get("model_type") in _WITHOUT_NEXT else None
+    return max(told) if told else 0 if str(config.get("model_type")) in _WITHOUT_NEXT else None
 
 
 def _is_recurrent(config: Mapping[str, Any]) -> bool:

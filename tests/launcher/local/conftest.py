@@ -55,8 +55,9 @@ def profile(folder: Path, ports: tuple[int, int], proxy_port: int) -> Path:
     """A fake prefill and a fake decode engine."""
     model = folder / "model"
     model.mkdir()
-    (model / "config.json").write_text(json.dumps({"model_type": "fake"}))
-    (model / "model.safetensors").touch()
+    (model / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"]}))
+    (model / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
+    (model / "tokenizer.json").write_text("{}")
     path = folder / "fakes.yaml"
     content = {
         "description": "Two fake engines",

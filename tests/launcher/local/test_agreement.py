@@ -110,7 +110,7 @@ async def test_weights_that_cannot_be_read_any_more_are_not_those_of_before(tmp_
     directory, declared, warnings = declarations(tmp_path / "run", f'model.path="{model}"', environ={})
     await declared.complete()
     before = digest(model)
-    (model / "model.safetensors").unlink()
+    (model / "pytorch_model.bin").unlink()
     await declared.renew("decode-0")
     assert weights(directory) == [before, GONE]
     assert len(warnings) == 1

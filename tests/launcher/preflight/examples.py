@@ -150,6 +150,10 @@ EXAMPLES: Mapping[str, Example] = {
     "speculation/mlp-speculator": cuda(
         "speculation={method: mlp_speculator, num_speculative_tokens: 3, draft: {model: /draft}}", not_found=(NGRAM,)
     ),
+    "speculation/none-in-prefill": cuda(
+        "roles.prefill.speculation={method: ngram, num_speculative_tokens: 3}",
+        not_found=("roles.decode.speculation={method: ngram, num_speculative_tokens: 3}",),
+    ),
     "speculation/draft-parallel": cuda(
         *FOUR,
         DRAFT,

@@ -12,6 +12,7 @@ from launcher.preflight import tracing
 from launcher.preflight.finding import Case, Rule
 from launcher.preflight.matrix import COMBINATIONS
 from tests.launcher.builders import GIB, MACHINE, case, model_folder
+from tests.launcher.preflight.checkpoint_cases import CHECKPOINT_CASES
 
 Build = Callable[[Path], Case]
 
@@ -67,6 +68,7 @@ DECODE = "roles.decode={tensor_parallel: 1, devices: [0], gpu_memory_utilization
 SIZED = "roles.%s={tensor_parallel: 1, devices: [0], kv_cache_memory: 10GiB%s}"
 
 CASES: Mapping[str, tuple[Build, Build]] = {
+    **CHECKPOINT_CASES,
     "agreement/prefill-decode": (
         of("demo", "roles.prefill.block_size=64", "roles.decode.block_size=32"),
         of("demo", "roles.prefill.block_size=64", "roles.decode.block_size=64"),
@@ -122,6 +124,10 @@ CASES: Mapping[str, tuple[Build, Build]] = {
     "environment/secret-as-text": (
         of("demo", "env.HF_TOKEN=hf_abcdefghijklmnopqrstuv"),
         of("demo", "secrets.HF_TOKEN={env: HF_TOKEN}"),
+    ),
+    "environment/secret-there": (
+        of("demo", "secrets.HF_TOKEN={env: MINE}"),
+        of("demo", "secrets.HF_TOKEN={env: MINE}", environ={"MINE": "hf_x"}),
     ),
     "environment/given-twice": (
         of("demo", "env.A=1x", "secrets.A={env: B}"),

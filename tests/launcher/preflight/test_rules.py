@@ -111,19 +111,27 @@ def test_a_folder_without_a_configuration_is_no_model(tmp_path):
 
 
 def test_a_folder_without_weights_is_unfinished(tmp_path):
-    (model_folder(tmp_path) / "model.safetensors").unlink()
+    (model_folder(tmp_path) / "pytorch_model.bin").unlink()
     (finding,) = faults(model_files.RULES, with_model(tmp_path))
     assert "has no weights" in finding
 
 
 @pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin"])
 def test_a_whole_folder_passes(tmp_path, weights):
-    (model_folder(tmp_path) / "model.safetensors").rename(tmp_path / weights)
+    (model_folder(tmp_path) / "pytorch_model.bin").rename(tmp_path / weights)
     assert not faults(model_files.RULES, with_model(tmp_path))
 
 
 def test_a_hub_id_is_left_to_the_engine():
     assert not faults(model_files.RULES, case("interactive"))
+
+
+def test_gpus_that_are_named_where_there_are_none_point_to_a_machine_that_has_some():
+    judged = case("api-throughput", "roles.decode.devices=[2, 3]", machine=replace(MACHINE, gpus=()))
+    (finding,) = faults(devices.RULES, judged)
+    assert finding.startswith("roles.decode.devices: this machine has no GPU 2, 3: run it where they are")
+    elsewhere = case("api-throughput", "roles.decode.devices=[2, 9]")
+    assert "choose among 0 (GPU-0), 1 (GPU-1)" in faults(devices.RULES, elsewhere)[0]
 
 
 def test_missing_gpus_are_counted():

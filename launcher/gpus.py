@@ -17,6 +17,25 @@ CAPABILITIES: tuple[tuple[str, float], ...] = (
 """A pattern in the driver's or a person's name of it -> its capability; NVIDIA, https://developer.nvidia.com/cuda-gpus."""
 
 
+MEMORY: tuple[tuple[str, int], ...] = (
+    (r"\bT4\b", 15360),
+    (r"\bL4\b", 23034),
+    (r"\bA10G?\b", 23028),
+    (r"\bL40S?\b", 46068),
+    (r"\bH100\b", 81559),
+    (r"\bH200\b", 143771),
+)
+"""A pattern in a name -> MiB, as the driver reports it, of kinds that exist in one size only (of H100: all but NVL)."""
+
+
+def memory(kind: str | None) -> int | None:
+    """Bytes of a GPU of this kind; ``None`` for one that is not known here, or comes in several sizes."""
+    if kind is None or "NVL" in kind.upper():
+        return None
+    found = next((size for pattern, size in MEMORY if re.search(pattern, kind, re.IGNORECASE)), None)
+    return None if found is None else found * 2**20
+
+
 def capability(kind: str | None) -> float | None:
     """``None`` for a kind that is not known here: then nothing is concluded from it."""
     if kind is None:
