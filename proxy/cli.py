@@ -6,7 +6,6 @@ Exit codes: 2 wrong arguments, 3 wrong configuration, 4 the address cannot be ha
 
 import argparse
 import gc
-import logging
 import os
 import resource
 import socket
@@ -22,6 +21,7 @@ from proxy.app import create_apps
 from proxy.config import ConfigError, ProxyConfig, load
 from proxy.exposition import FOLDER_VARIABLE, forget
 from proxy.keys import engine_key, new_key
+from proxy.log import begin as begin_log
 from proxy.metrics_page import page
 from proxy.server import Server
 from proxy.settings import Settings
@@ -40,13 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.metrics:
         sys.stdout.write(page())
         return 0
-    # What the log's lines do not name is not looked up for each (the ways that logging's documentation describes).
-    logging._srcfile = None
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     _take_all_descriptors()
     try:
         config = load(arguments.config)
+        begin_log(config.settings.log)
         with ExitStack() as opened:
             sockets = [opened.enter_context(listener) for listener in _listeners(arguments, config.settings)]
             if config.settings.workers > 1 and not arguments.inherit:

@@ -3,11 +3,23 @@
 import time
 from dataclasses import dataclass, field
 from enum import StrEnum
+from urllib.parse import quote
 
 from proxy.completion import Bypass
 from proxy.endpoint import Endpoint
 from proxy.headers import RawHeaders, RequestId
 from proxy.usage import Usage
+
+_METHOD, _ROUTE = 16, 256
+"""The most letters of what a client has made up that are in the log."""
+
+
+class Fields(dict[str, object]):
+    """What one line of the log tells, by name."""
+
+    def __str__(self) -> str:
+        """For people."""
+        return " ".join(f"{name}={'-' if value is None else value}" for name, value in self.items())
 
 
 class ServedBy(StrEnum):
@@ -66,6 +78,9 @@ class Record:
 
     id: RequestId
     endpoint: Endpoint
+    method: str = "POST"
+    route: str = ""
+    """The path of the URL, without its query."""
     client: str | None = None
     """The name of its key; who takes turns with others when there is a queue."""
     started: float = field(default_factory=time.monotonic)
@@ -105,21 +120,27 @@ class Record:
         }
         return [(name.encode(), value.encode()) for name, value in told.items() if value is not None]
 
-    def line(self, status: int) -> str:
-        """One line for the access log. Neither prompts nor headers of the client are in it."""
+    def line(self, status: int, outcome: Outcome) -> Fields:
+        """For the access log. Neither prompts nor headers of the client are in it."""
         now = time.monotonic()
         ttft = None if self.first_byte is None else round((self.first_byte - self.started) * 1000)
-        fields = {
-            "id": self.id.internal,
-            "endpoint": self.endpoint,
-            "client": self.client,
-            "status": status,
-            "path": self.path,
-            "prefill": self.prefill,
-            "decode": self.decode,
-            "bypass": self.bypass,
-            "failure": self.failure,
-            "ttft_ms": ttft,
-            "total_ms": round((now - self.started) * 1000),
-        }
-        return " ".join(f"{name}={'-' if value is None else value}" for name, value in fields.items())
+        prompt, completion = (None, None) if self.usage is None else self.usage
+        return Fields(
+            request_id=self.id.internal,
+            endpoint=self.endpoint,
+            client=self.client,
+            status=status,
+            path=self.path,
+            prefill=self.prefill,
+            decode=self.decode,
+            bypass=self.bypass,
+            failure=self.failure,
+            ttft_ms=ttft,
+            total_ms=round((now - self.started) * 1000),
+            method=self.method[:_METHOD],
+            route=quote(self.route, errors="replace")[:_ROUTE],
+            model=self.model,
+            outcome=outcome,
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+        )

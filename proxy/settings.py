@@ -255,6 +255,25 @@ class Tracing:
         return self.endpoint.rstrip("/").removesuffix("/v1/traces") + "/v1/traces"
 
 
+class LogFormat(StrEnum):
+    """How lines of the log are written."""
+
+    TEXT = "text"
+    """For people."""
+    JSON = "json"
+    """One object a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What the proxy says on its standard error. Neither prompts nor keys are in it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    format: LogFormat = LogFormat.TEXT
+    """``json`` for a collector of logs; a line of a request has its fields then."""
+
+
 def _distinct(keys: tuple[ClientKey, ...]) -> tuple[ClientKey, ...]:
     for values in ([key.name for key in keys], [key.sha256 for key in keys]):
         if twice := {value for value in values if values.count(value) > 1}:
@@ -300,6 +319,7 @@ class Settings:
     """Processes that serve. They share nothing but the address and the sums in ``/metrics``: each has the limits of
     ``admission`` for itself, probes the instances itself and balances its own requests, and ``/ready`` tells what the
     one sees that answers."""
+    log: Log = field(default_factory=Log)
     tracing: Tracing | None = None
     """Send spans of the requests to a collector."""
     client_keys: Annotated[tuple[ClientKey, ...], AfterValidator(_distinct)] = ()

@@ -51,7 +51,7 @@ class CompletionRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = scope["headers"]
         identity = request_id(value_of(headers, b"x-request-id"), uuid.uuid4().hex)
-        record = Record(identity, self._endpoint, client_of(scope))
+        record = Record(identity, self._endpoint, "POST", scope["path"], client_of(scope))
         trace = None if self._tracer is None else self._tracer.begin(record, scope["path"], headers)
         finish = Finish(record, self._metrics, self._admission, trace)
         try:

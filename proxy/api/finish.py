@@ -55,10 +55,11 @@ class Finish:
         if isinstance(error, Overloaded | Draining):
             self._metrics.refused(type(error).__name__)
         trace = None if self._trace is None else self._trace.id
-        self._metrics.finished(self.record, status, _outcome(self.record, status, error), trace)
+        outcome = _outcome(self.record, status, error)
+        self._metrics.finished(self.record, status, outcome, trace)
         if self._trace is not None:
             self._trace.end(status)
-        logger.info("%s", self.record.line(status))
+        logger.info(self.record.line(status, outcome))
 
     def after_start(self, status: int, error: ProxyError | None) -> None:
         """The end of an answer whose status was sent already: only a client that left changes it."""

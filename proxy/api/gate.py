@@ -81,7 +81,8 @@ class Gate:
     async def _refuse(self, error: ProxyError, scope: Scope, receive: Receive, send: Send) -> None:
         given = value_of(scope["headers"], b"x-request-id")
         endpoint = ROUTES.get(scope["path"], Endpoint.OTHER)
-        record = Record(request_id(given, uuid.uuid4().hex), endpoint, client_of(scope))
+        identity = request_id(given, uuid.uuid4().hex)
+        record = Record(identity, endpoint, scope["method"], scope["path"], client_of(scope))
         Finish(record, self._metrics, self._admission)(error.status, error)
         await failure_response(error, record, unread=True)(scope, receive, send)
 

@@ -58,7 +58,8 @@ class Passthrough:
     async def __call__(self, request: Request) -> Response:
         headers = request.scope["headers"]
         identity = request_id(value_of(headers, b"x-request-id"), uuid.uuid4().hex)
-        record = Record(identity, Endpoint.OTHER, client_of(request.scope))
+        route = request.scope["path"]
+        record = Record(identity, Endpoint.OTHER, request.method, route, client_of(request.scope))
         if self._pool.connector is not None and request.method == "POST":
             record.bypass = Bypass.ROUTE
         finish = Finish(record, self._metrics, self._admission)

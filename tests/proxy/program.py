@@ -71,7 +71,7 @@ async def running(
         verify = True if trusted is None else ssl.create_default_context(cafile=trusted)
         async with httpx.AsyncClient(verify=verify, timeout=60, trust_env=False) as client:
             program = Program(process, client)
-            client.base_url = httpx.URL((await program.said(r"listening on (\S+)"))[1])
+            client.base_url = httpx.URL((await program.said(r"listening on ([^\s\"]+)"))[1])
             yield program
     finally:
         if process.returncode is None:

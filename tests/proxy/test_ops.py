@@ -89,7 +89,7 @@ async def test_a_request_is_one_line_in_the_log_without_prompt_or_secret(duet, c
     await duet.client.post("/v1/completions", json={**TEXT, "stream": True}, headers=headers)
     await duet.idle()
     (line,) = [record.getMessage() for record in caplog.records if record.name == "proxy.api.finish"]
-    assert line.startswith("id=mine-")
+    assert line.startswith("request_id=mine-")
     assert (
         "endpoint=completions client=- status=200 path=pd prefill=prefill-0 decode=decode-0 bypass=- failure=- ttft_ms="
         in line

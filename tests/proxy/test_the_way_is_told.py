@@ -80,7 +80,7 @@ async def test_headers_and_log_say_the_same_of_a_request(start, caplog, case):
     fields = logged(caplog)
     assert {name: fields[name] for name in fields if name in ("path", "prefill", "decode", "bypass")} == told
     assert only_logged.items() <= fields.items()
-    assert fields["id"] == answer.headers["x-request-id"]
+    assert fields["request_id"] == answer.headers["x-request-id"]
 
 
 async def test_without_instances_the_answer_still_has_an_id(start, caplog):
@@ -91,7 +91,7 @@ async def test_without_instances_the_answer_still_has_an_id(start, caplog):
     answer = await duet.client.post("/v1/completions", json=TEXT)
     assert answer.status_code == 503
     assert logged(caplog)["failure"] == "NoInstance"
-    assert logged(caplog)["id"] == answer.headers["x-request-id"]
+    assert logged(caplog)["request_id"] == answer.headers["x-request-id"]
 
 
 @pytest.mark.parametrize(
