@@ -245,15 +245,37 @@ def _fault(error: ErrorDetails, path: KeyPath, document: Document, reference: st
         message = "it is nested too deeply"
     elif error["type"] == "string_pattern_mismatch" and (better := _PATTERNS.get(error["ctx"]["pattern"])):
         message = better
-    elif not isinstance(error["input"], dict | list):
-        given = _HIDDEN_HINTS.get(error["type"], "") if is_hidden(path) else f", not {json.dumps(error['input'])}"
-        message = f"{_HINTS.get(error['type'], message)}{given}"
+    elif is_hidden(path) and error["type"] in _HIDDEN_HINTS:
+        message += _HIDDEN_HINTS[error["type"]]
+    else:
+        message = _HINTS.get(error["type"], message) + ("" if is_hidden(path) else _given(error))
     return f"{place}: {dotted(path)}: {message}"
+
+
+def _given(error: ErrorDetails) -> str:
+    """What was written in place of what the message asks for."""
+    value = error["input"]
+    if not isinstance(value, dict | list):
+        return f", not {json.dumps(value)}"
+    kind = "a list" if isinstance(value, list) else "keys with values"
+    return f", not {kind}" if error["type"] in _HINTS else ""
 
 
 _HINTS = {
     "bool_type": "write true or false, unquoted",
     "int_type": "write a whole number, unquoted",
+<<<<<<< HEAD
+    "float_type": "write a number, unquoted",
+    "string_type": "write text, in quotes if it looks like a number",
+    "list_type": "write a list, e.g. [a, b]",
+    "dict_type": "write keys with values below it",
+    "model_type": "write keys with values below it",
+    "model_attributes_type": "write keys with values below it",
+    "dataclass_type": "write keys with values below it",
+=======
+    "list_type": "write a list, e.g. [a, b]",
+    "string_type": "write text, in quotes if it looks like a number or a switch",
+>>>>>>> new5
     "byte_size": "write a size, e.g. 256MiB",
     "byte_size_unit": "write a size with a unit, e.g. 256MiB",
 }
@@ -263,7 +285,6 @@ _PATTERNS = {
     OF_NAMES: "it must not begin with a dash: engines would take it for an option",
 }
 _HIDDEN_HINTS = {
-    "string_type": ": write it in quotes",
     "model_type": ": write {env: NAME} or {file: PATH}, which tell where the secret is",
     "model_attributes_type": ": write {env: NAME} or {file: PATH}, which tell where the secret is",
 }

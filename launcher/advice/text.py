@@ -35,13 +35,14 @@ def show(advice: Advice, seen: Seen, console: Console) -> None:
     for line in _bottlenecks(advice):
         _line(console, line)
     # Without a terminal there is no width to fit, but cells have several lines.
-    console.print(_table(advice), width=None if console.is_terminal else _WIDTH)
+    wide = console if console.is_terminal else Console(file=console.file, highlight=False, width=_WIDTH)
+    wide.print(_table(advice))
     for judgement in advice.judgements:
         if _promising(judgement):
             _costs(console, judgement)
     for line in _next(advice):
         _line(console, line)
-    for line in _facts(advice):
+    for line in _facts(advice, is_watched=seen.window is not None):
         _line(console, line)
 
 
@@ -137,7 +138,8 @@ def _next(advice: Advice) -> Iterator[str]:
         yield f"First take out, or change as said above: {ABOUT[judgement.technique].title}."
     step = advice.next_step
     for stage in advice.skipped:
-        yield f"{stage.value.capitalize()} cannot be judged yet{'' if step is None else ', though it comes first'}."
+        name = "PD" if stage is Stage.PD else stage.value.capitalize()
+        yield f"{name} cannot be judged yet{'' if step is None else ', though it comes first'}."
     if step is None:
         if advice.verdict is Verdict.CANNOT_SAY:
             yield "No technique can be recommended on what is known."
@@ -154,7 +156,7 @@ def _next(advice: Advice) -> Iterator[str]:
         yield from (f"  {command}" for command in commands(advice.start))
 
 
-def _facts(advice: Advice) -> Iterator[str]:
+def _facts(advice: Advice, *, is_watched: bool) -> Iterator[str]:
     facts = advice.situation.facts
     yield ""
     for origin in _ORIGINS:
@@ -164,4 +166,6 @@ def _facts(advice: Advice) -> Iterator[str]:
         if shown:
             yield f"{origin.value.capitalize()}: {', '.join(shown)}."
     if missing := [*open_facts(advice)]:
-        yield f"Not known: {', '.join(missing)} (`--answer NAME=VALUE`, or measured with `--window 60`)."
+        ways = "`--answer NAME=VALUE`" if is_watched else "`--answer NAME=VALUE`, or measured with `--window 60`"
+        objective = "; objectives.tpot says which speed of tokens is enough" if "tokens_slow" in missing else ""
+        yield f"Not known: {', '.join(missing)} ({ways}{objective})."

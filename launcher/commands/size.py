@@ -42,6 +42,8 @@ _SIZE = TypeAdapter(ByteSize)
 
 
 def _bytes(text: str) -> int:
+    if text.strip().replace(".", "").isdigit():
+        raise typer.BadParameter(f"{text} has no unit: write a size such as 24GiB or 10GB/s")
     try:
         return int(_SIZE.validate_python(text.removesuffix("/s")))
     except ValidationError as exc:

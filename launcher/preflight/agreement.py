@@ -23,7 +23,7 @@ def _differences(case: Case) -> Iterator[Fault]:
         yield Fault(
             "roles",
             f"prefill and decode cannot exchange KV caches: {difference}",
-            "give it to both roles or to none (roles.prefill and roles.decode: engine_args, env)",
+            "give it to both roles or to none (roles.prefill and roles.decode: their own keys, engine_args, env)",
             why="decode would compute every prompt again, or answer from a KV cache it misreads",
         )
 

@@ -20,7 +20,9 @@ def _missing(case: Case) -> Iterator[Fault]:
         yield Fault(
             _naming(case, strange[0]),
             f"this machine has no GPU {', '.join(strange)}",
-            f"choose among {', '.join(f'{gpu.index} ({gpu.uuid})' for gpu in case.inventory.gpus) or 'none at all'}",
+            f"choose among {there}"
+            if (there := ", ".join(f"{gpu.index} ({gpu.uuid})" for gpu in case.inventory.gpus))
+            else "run it where they are (nvidia-smi lists none here); `launcher plan` and `launcher size` need none",
         )
     elif wanted - known:
         yield Fault(

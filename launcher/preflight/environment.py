@@ -8,7 +8,9 @@ from pathlib import Path
 
 from launcher.command_line import options_of
 from launcher.engine_args import hub_ids
+from launcher.errors import SecretError
 from launcher.inventory import Checkpoint
+from launcher.local import secrets
 from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity
 from launcher.profile import Device
 from launcher.weights import folder_of
@@ -48,17 +50,20 @@ def _unknown(case: Case) -> Iterator[Fault]:
 
 
 def _port(case: Case) -> Iterator[Fault]:
-    """``VLLM_PORT`` is vLLM's port for talking to itself, and a trap."""
+    """``VLLM_PORT`` is vLLM's port for talking to itself, and a trap: a cluster's service named vllm sets it, too."""
     ports = {str(engine.port) for engine in case.plan.engines}
-    for key, name, text in _given(case):
-        if name != "VLLM_PORT":
-            continue
+    given = [(key, text, "") for key, name, text in _given(case) if name == "VLLM_PORT"]
+    if not given and "VLLM_PORT" in case.environ:
+        given = [("env", case.environ["VLLM_PORT"], " in the launcher's own environment")]
+    for key, text, where in given:
         if not text.isdigit():
-            yield Fault(key, f"VLLM_PORT is {text!r}, no number", "remove it: Duet gives each engine its ports")
+            yield Fault(
+                key, f"VLLM_PORT is {text!r}{where}, no number", "remove it there: Duet gives each engine its ports"
+            )
         elif text in ports:
             yield Fault(
                 key,
-                f"VLLM_PORT {text} is the port of an engine's API",
+                f"VLLM_PORT {text}{where} is the port of an engine's API",
                 "remove it; ports.engine says where the APIs' ports begin",
                 "vLLM would use it for its own processes, and the API could not listen",
             )
@@ -86,6 +91,19 @@ def _secrets(case: Case) -> Iterator[Fault]:
 def _in_plain_text(key: str, what: str, instead: str) -> Fault:
     why = "whoever reads the profile, the plan or a list of processes has it"
     return Fault(key, what, f"remove it and write {instead}", why, severity=Severity.WARNING)
+
+
+def _secrets_there(case: Case) -> Iterator[Fault]:
+    """Secrets that cannot be read where they are said to be."""
+    for engine in case.plan.engines:
+        for name, reference in engine.secrets.items():
+            try:
+                secrets.check([(engine.name, {name: reference})], case.environ)
+            except SecretError as exc:
+                is_own = name in getattr(case.profile.roles, engine.role.value).secrets
+                key = f"roles.{engine.role}.secrets.{name}" if is_own else f"secrets.{name}"
+                what, _, fix = exc.messages[0].removesuffix(f" (for {engine.name})").rpartition(": ")
+                yield Fault(key, what, fix, "no engine is started without its secrets")
 
 
 def _given_twice(case: Case) -> Iterator[Fault]:
@@ -153,6 +171,7 @@ RULES = (
     Rule("environment/unknown-variable", Layer.STATIC, "vLLM 0.32: vllm/envs.py", _unknown),
     Rule("environment/vllm-port", Layer.STATIC, "vLLM: reads VLLM_PORT as a number, for its own processes", _port),
     Rule("environment/secret-as-text", Layer.STATIC, "common practice", _secrets),
+    Rule("environment/secret-there", Layer.HOST, "this product: engines get them when they start", _secrets_there),
     Rule("environment/given-twice", Layer.STATIC, "this product: one fact, one place", _given_twice),
     Rule("environment/expandable-segments", Layer.STATIC, "vLLM 0.32: config/vllm.py", _allocator),
     Rule("environment/offline", Layer.STATIC, "huggingface_hub: HF_HUB_OFFLINE", _offline),

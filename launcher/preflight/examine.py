@@ -8,7 +8,7 @@ from launcher import planner
 from launcher.errors import PlanError
 from launcher.inventory import Inventory
 from launcher.loader import Resolved
-from launcher.preflight import engine, judge
+from launcher.preflight import engine, judge, memory
 from launcher.preflight.finding import Case, Fault, Finding, Layer, Severity
 from launcher.weights import with_weights
 
@@ -49,6 +49,8 @@ def examine(
     is_there = resolved.profile.model.bundled is None or Path(plan.model).is_dir()
     findings = [*judge(case, layers, with_model=is_there)]
     not_judged = [] if is_there else [f"the model's files: {plan.model} is made at the first start"]
+    if is_there and Layer.MEMORY in layers:
+        not_judged += memory.not_judged(case)
     if Layer.ENGINE in layers:
         found, reasons = of_engine(case)
         findings += found

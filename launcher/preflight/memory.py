@@ -83,14 +83,14 @@ def _one_request(case: Case) -> Iterator[Fault]:
             continue
         explicit = kv.error == 0
         key = f"roles.{each.role}.kv_cache_memory" if explicit else f"roles.{each.role}"
-        holds = f"{_human(kv.bytes)} hold a request of {kv.longest} tokens at most, but one may have {kv.length}"
+        most = f"a request of {kv.longest} tokens at most, but one may have {kv.length} (model.max_model_len)"
         ways = (
             "" if explicit else ", raise tensor_parallel or gpu_memory_utilization, or set quantization.kv_cache_dtype"
         )
         give = f"give at least {_human_up(kv.needed)} or " if explicit else ""
         yield Fault(
             key,
-            f"{holds} (model.max_model_len)" if explicit else f"the KV cache of about {holds} (model.max_model_len)",
+            f"{_human(kv.bytes)} hold {most}" if explicit else f"the KV cache of about {_human(kv.bytes)} holds {most}",
             f"{give}lower model.max_model_len{ways}",
         )
 
@@ -108,6 +108,18 @@ def _tight(case: Case) -> Iterator[Fault]:
                 why="activations, graphs and libraries are estimates",
                 severity=Severity.WARNING,
             )
+
+
+def not_judged(case: Case) -> Iterator[str]:
+    """Why the memory of an engine cannot be judged here."""
+    for each in _once(_size(case)):
+        if each.card is None:
+            yield (
+                f"memory of {each.role}: how much its devices have is not known here; say it by "
+                f"roles.{each.role}.device_memory, e.g. 80GiB (`launcher size` shows what usual ones would hold)"
+            )
+        elif each.verdict is Verdict.UNKNOWN:
+            yield f"memory of {each.role}: {'; '.join(each.unknown) or 'its size is not known'}"
 
 
 def _size(case: Case) -> DeploymentSize:

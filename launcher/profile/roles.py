@@ -110,7 +110,8 @@ class Roles(Shape):
         if (self.prefill is None) != (self.decode is None):
             raise ValueError("prefill and decode come together: one alone cannot serve")
         if (self.prefill is None) == (self.aggregated is None):
-            raise ValueError("give either prefill and decode, or aggregated")
+            extra = "" if self.prefill is None else ", not all three (null takes away what `extends` brings)"
+            raise ValueError(f"give either prefill and decode, or aggregated{extra}")
         return self
 
     def items(self) -> tuple[tuple[Role, RoleSettings], ...]:

@@ -21,7 +21,7 @@ def report(told: Report) -> None:
     deployment = told.deployment
     typer.echo(f"{deployment.profile}: {deployment.verdict} (with a margin of {deployment.margin:.0%})")
     for model, source in deployment.sources.items():
-        typer.echo(f"  {model}: {source}")
+        typer.echo(f"  {source}" if model in source else f"  {model}: {source}")
     groups = _alike(deployment.instances)
     typer.echo()
     print_table(_instances(groups))
@@ -32,7 +32,7 @@ def report(told: Report) -> None:
         typer.echo()
         print_table(_devices(deployment.devices))
     if told.on_cards:
-        typer.echo("\nThis machine does not have such devices. On others:")
+        typer.echo("\nThis machine does not have such devices (roles.*.device_memory says what they have). On others:")
         print_table(_cards(told.on_cards))
     if told.transfer is not None:
         typer.echo(f"\n{_transfer(told.transfer)}")

@@ -127,6 +127,12 @@ def test_ngram_runs_on_decode_alone():
     }
 
 
+def test_a_schedule_becomes_the_engine_s_table_of_k_by_running_requests():
+    _, decode = plan("demo", NGRAM, "speculation.schedule=[[1, 4, 3], [5, 16, 1], [17, 512, 0]]").engines
+    config = json.loads(options(decode.argv)["--speculative-config"] or "")
+    assert config["num_speculative_tokens_per_batch_size"] == [[1, 4, 3], [5, 16, 1], [17, 512, 0]]
+
+
 @pytest.mark.parametrize(
     "speculation",
     [DRAFT, "speculation={method: mtp, num_speculative_tokens: 1}"]

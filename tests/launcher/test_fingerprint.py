@@ -97,7 +97,9 @@ def test_nothing_is_found_in_a_shipped_profile(name):
 def test_what_only_one_role_has_is_found_before_the_start(override, told):
     (finding,) = findings(f"roles.prefill.{override}")
     assert finding.startswith(f"roles: prefill and decode cannot exchange KV caches: {told}")
-    assert finding.endswith("give it to both roles or to none (roles.prefill and roles.decode: engine_args, env)")
+    assert finding.endswith(
+        "give it to both roles or to none (roles.prefill and roles.decode: their own keys, engine_args, env)"
+    )
     both = (f"roles.prefill.{override}", f"roles.decode.{override}")
     assert findings(*both) == []
 

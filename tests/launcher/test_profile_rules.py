@@ -39,7 +39,10 @@ def test_prefill_and_decode_come_together(cuda, role):
 
 
 def test_aggregated_excludes_the_pair(cuda):
-    assert "give either prefill and decode, or aggregated" in refused(cuda, "roles.aggregated={}")
+    told = refused(cuda, "roles.aggregated={}")
+    assert (
+        "give either prefill and decode, or aggregated, not all three (null takes away what `extends` brings)" in told
+    )
     assert loader.load(cuda, ["roles={prefill: null, decode: null, aggregated: {}}"]).roles.aggregated is not None
 
 

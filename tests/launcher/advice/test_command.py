@@ -70,7 +70,15 @@ def test_where_nobody_can_answer_nothing_is_asked_and_what_is_unknown_is_said():
     assert (shown.exit_code, shown.stderr) == (0, "")
     assert "No technique can be recommended on what is known." in shown.stdout
     assert "Not known: " in shown.stdout
+    assert "or measured with `--window 60`; objectives.tpot says which speed of tokens is enough)." in shown.stdout
+    assert "PD cannot be judged yet." in shown.stdout
     assert json.loads(advise("--output", "json").stdout)["verdict"] == "cannot-say"
+
+
+def test_in_a_pipe_the_table_has_the_width_of_a_page():
+    shown = CliRunner().invoke(app, ["advise", *ONE_USER], env={"COLUMNS": "80"}).stdout
+    (heading,) = (line for line in shown.splitlines() if line.startswith("TECHNIQUE"))
+    assert len(heading) > 100
 
 
 def test_a_no_is_no_failure():

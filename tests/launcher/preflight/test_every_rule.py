@@ -125,6 +125,10 @@ CASES: Mapping[str, tuple[Build, Build]] = {
         of("demo", "env.HF_TOKEN=hf_abcdefghijklmnopqrstuv"),
         of("demo", "secrets.HF_TOKEN={env: HF_TOKEN}"),
     ),
+    "environment/secret-there": (
+        of("demo", "secrets.HF_TOKEN={env: MINE}"),
+        of("demo", "secrets.HF_TOKEN={env: MINE}", environ={"MINE": "hf_x"}),
+    ),
     "environment/given-twice": (
         of("demo", "env.A=1x", "secrets.A={env: B}"),
         of("demo", "env.A=1x", "secrets.B={env: B}"),

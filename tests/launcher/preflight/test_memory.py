@@ -94,3 +94,19 @@ def test_a_model_that_nobody_knows_is_not_judged(rule):
 @pytest.mark.parametrize("name", ["api-throughput", "batch-cost", "interactive", "single-gpu", "demo"])
 def test_a_shipped_profile_has_none(name):
     assert not [fault for rule in memory.RULES for fault in rule.judge(case(name))]
+
+
+def test_devices_of_unknown_memory_are_said_with_the_key():
+    told = [*memory.not_judged(case("api-throughput", machine=replace(MACHINE, gpus=())))]
+    assert sorted(each.partition(";")[0] for each in told) == [
+        f"memory of {role}: how much its devices have is not known here" for role in ("decode", "prefill")
+    ]
+    assert all("device_memory, e.g. 80GiB" in each for each in told)
+    assert not [*memory.not_judged(case("api-throughput"))]
+    assert not [*memory.not_judged(case("demo"))]
+
+
+def test_a_model_that_nobody_knows_is_said():
+    told = [*memory.not_judged(case("interactive", "model.id=org/other"))]
+    assert told[0].startswith("memory of aggregated: ")
+    assert "org/other" in told[0]

@@ -126,6 +126,14 @@ def test_a_hub_id_is_left_to_the_engine():
     assert not faults(model_files.RULES, case("interactive"))
 
 
+def test_gpus_that_are_named_where_there_are_none_point_to_a_machine_that_has_some():
+    judged = case("api-throughput", "roles.decode.devices=[2, 3]", machine=replace(MACHINE, gpus=()))
+    (finding,) = faults(devices.RULES, judged)
+    assert finding.startswith("roles.decode.devices: this machine has no GPU 2, 3: run it where they are")
+    elsewhere = case("api-throughput", "roles.decode.devices=[2, 9]")
+    assert "choose among 0 (GPU-0), 1 (GPU-1)" in faults(devices.RULES, elsewhere)[0]
+
+
 def test_missing_gpus_are_counted():
     (finding,) = faults(devices.RULES, case("api-throughput", machine=replace(MACHINE, gpus=MACHINE.gpus[:2])))
     assert finding.startswith("device: the plan needs 4 GPU(s) and this machine shows 2")

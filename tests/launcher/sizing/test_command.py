@@ -58,7 +58,8 @@ def test_the_same_as_json_in_bytes(run):
 def test_a_machine_without_devices_shows_usual_ones(run):
     output, code = run("api-throughput", paper=MACHINE.__class__(2, 24 * GIB, 24 * GIB, "python", MACHINE.cache))
     assert code == 0
-    assert "This machine does not have such devices. On others:" in output
+    told = "This machine does not have such devices (roles.*.device_memory says what they have). On others:"
+    assert told in output
     assert output.count("does not fit") == 4
 
 
@@ -98,7 +99,8 @@ def test_a_folder_that_describes_no_model_says_so(run, tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("--on", "1x8GiB"), ("demo", "--on", "8GiB"), ("demo", "--on", "0x8GiB"), ("demo", "--margin", "120%"),
+    [(), ("--on", "1x8GiB"), ("demo", "--on", "8GiB"), ("demo", "--on", "0x8GiB"),
+     ("demo", "--on", "2x24"), ("api-throughput", "--bandwidth", "10"), ("demo", "--margin", "120%"),
      ("demo", "--margin", "x"), ("api-throughput", "--bandwidth", "fast")],
 )  # fmt: skip
 def test_what_is_not_understood_is_a_usage_error(run, arguments):
