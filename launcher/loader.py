@@ -264,18 +264,13 @@ def _given(error: ErrorDetails) -> str:
 _HINTS = {
     "bool_type": "write true or false, unquoted",
     "int_type": "write a whole number, unquoted",
-<<<<<<< HEAD
     "float_type": "write a number, unquoted",
-    "string_type": "write text, in quotes if it looks like a number",
+    "string_type": "write text, in quotes if it looks like a number or a switch",
     "list_type": "write a list, e.g. [a, b]",
     "dict_type": "write keys with values below it",
     "model_type": "write keys with values below it",
     "model_attributes_type": "write keys with values below it",
     "dataclass_type": "write keys with values below it",
-=======
-    "list_type": "write a list, e.g. [a, b]",
-    "string_type": "write text, in quotes if it looks like a number or a switch",
->>>>>>> new5
     "byte_size": "write a size, e.g. 256MiB",
     "byte_size_unit": "write a size with a unit, e.g. 256MiB",
 }

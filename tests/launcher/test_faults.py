@@ -114,11 +114,7 @@ def test_a_port_takes_only_a_whole_number(tmp_path, number):
 def test_a_name_takes_only_text(tmp_path, value):
     file = write(tmp_path, PAIR.replace("path: /models/tiny", f"path: /models/tiny, served_name: {value}"))
     assert faults(file) == [
-<<<<<<< HEAD
-        f"{file}:3: model.served_name: write text, in quotes if it looks like a number, not {value}"
-=======
         f"{file}:3: model.served_name: write text, in quotes if it looks like a number or a switch, not {value}"
->>>>>>> new5
     ]
 
 
@@ -130,13 +126,9 @@ def test_words_that_look_like_something_else_stay_words(tmp_path):
 
 def test_an_environment_variable_is_text(tmp_path):
     file = write(tmp_path, PAIR.replace("decode: {", "decode: {env: {A: 1, B: '1'}, "))
-<<<<<<< HEAD
-    assert faults(file) == [f"{file}:6: roles.decode.env.A: write text, in quotes if it looks like a number"]
-=======
     assert faults(file) == [
-        f"{file}:6: roles.decode.env.A: write text, in quotes if it looks like a number or a switch, not 1"
+        f"{file}:6: roles.decode.env.A: write text, in quotes if it looks like a number or a switch"
     ]
->>>>>>> new5
 
 
 def test_a_folder_is_no_profile(tmp_path):

@@ -28,8 +28,8 @@ def faults(reference, *overrides):
     [
         ("{model: x, modell: y}", "speculation.draft.modell: unknown key, did you mean model?"),
         ("{}", "speculation.draft.model: is missing"),
-        ("5", "speculation.draft: write text, in quotes if it looks like a number, not 5"),
-        ("{model: 5}", "speculation.draft.model: write text, in quotes if it looks like a number, not 5"),
+        ("5", "speculation.draft: write text, in quotes if it looks like a number or a switch, not 5"),
+        ("{model: 5}", "speculation.draft.model: write text, in quotes if it looks like a number or a switch, not 5"),
         ("{model: x, max_model_len: 0}", "speculation.draft.max_model_len: Input should be greater than or equal to 1"),
     ],
 )
