@@ -182,3 +182,10 @@ def test_one_gpu_under_two_names_is_found(second):
 )
 def test_sizes_that_mean_nothing_are_wrong_command_lines(options):
     assert CliRunner().invoke(app, ["size", "interactive", *options]).exit_code == 2
+
+
+def test_a_width_that_the_heads_cannot_be_shared_out_to_is_not_said_to_fit():
+    widths = [part for role in ("prefill", "decode") for part in ("--set", f"roles.{role}.tensor_parallel=3")]
+    told = CliRunner().invoke(app, ["size", "api-throughput", *widths]).output
+    assert "64 attention heads cannot be shared out to 3 devices: the engine refuses it" in told
+    assert " fits" not in told
