@@ -48,7 +48,7 @@ def examine(
     case = Case(resolved.profile, plan, inventory, environ, resolved.document)
     findings = [*judge(case, layers, with_model=case.model_is_there)]
     not_judged = [] if case.model_is_there else [f"the model's files: {plan.model} is made at the first start"]
-    if is_there and Layer.MEMORY in layers:
+    if case.model_is_there and Layer.MEMORY in layers:
         not_judged += memory.not_judged(case)
     if Layer.ENGINE in layers:
         found, reasons = of_engine(case)
