@@ -57,7 +57,7 @@ def _named(role: Role, settings: RoleSettings, inventory: Inventory) -> Iterator
             f"{settings.devices_per_instance} device(s) each (tensor_parallel x pipeline_parallel x data_parallel) "
             f"need {needed}: name as many, or change replicas"
         )
-    yield from (device if isinstance(device, str) else _uuid(device, inventory) for device in given)
+    yield from (_uuid(int(device), inventory) if str(device).isdecimal() else str(device) for device in given)
 
 
 def _uuid(index: int, inventory: Inventory) -> str:

@@ -142,7 +142,7 @@ class _Reader:
 
 def is_hidden(path: KeyPath) -> bool:
     """Whether what stands there may be a secret that somebody wrote as text: no message has it."""
-    return not {"env", "secrets"}.isdisjoint(path)
+    return not {"env", "secrets", "api-key", "api_key", "hf-token", "hf_token"}.isdisjoint(path)
 
 
 def dotted(path: KeyPath) -> str:

@@ -31,16 +31,28 @@ class Reading:
 
 
 def read(text: str) -> Reading:
-    """From Prometheus's text; raises :class:`ValueError` when it is none."""
+    """From Prometheus's text, without samples that no engine can mean; raises :class:`ValueError` when it is none."""
     wanted = GAUGES | COUNTERS | {PROCESS_START}
     return Reading(
         {
             (sample.name, frozenset(sample.labels.items())): sample.value
             for family in text_string_to_metric_families(text)
             for sample in family.samples
-            if sample.name in wanted and math.isfinite(sample.value)
+            if sample.name in wanted and 0 <= sample.value < _NONSENSE and _is_bound(sample.labels.get("le", "0"))
         }
     )
+
+
+_NONSENSE = 1e18
+"""Of tokens, requests, bytes and seconds nobody has so many."""
+
+
+def _is_bound(text: str) -> bool:
+    """Whether a bucket can have this bound; none of our metrics is below zero."""
+    try:
+        return float(text) >= 0
+    except ValueError:
+        return False
 
 
 def total(values: Mapping[Key, float], name: str, labels: Mapping[str, str]) -> float | None:

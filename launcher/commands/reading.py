@@ -38,5 +38,6 @@ def plan_profile(
     inventory = with_weights(inventory, drafted, os.environ)
     settled = planner.plan(loaded, inventory, name=name, run_directory=directory)
     show.plan(settled, as_json=output is Output.JSON)
-    for finding in preflight.judge(Case(loaded, settled, inventory, os.environ), {Layer.STATIC}):
+    case = Case(loaded, settled, inventory, os.environ)
+    for finding in preflight.judge(case, {Layer.STATIC}, with_model=case.model_is_there):
         typer.echo(f"{finding.fault.severity}: {finding.fault.message}", err=True)

@@ -45,7 +45,8 @@ def render_profile(
     drafted = planner.plan(loaded, inventory, name=name, run_directory=folder)
     inventory = with_weights(inventory, drafted, os.environ)
     plan = planner.plan(loaded, inventory, name=name, run_directory=folder)
-    findings = [*preflight.judge(Case(loaded, plan, inventory, os.environ), {Layer.STATIC})]
+    case = Case(loaded, plan, inventory, os.environ)
+    findings = [*preflight.judge(case, {Layer.STATIC}, with_model=case.model_is_there)]
     preflight.refuse(findings)
     match to:
         case Format.SYSTEMD:

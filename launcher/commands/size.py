@@ -35,6 +35,9 @@ from proxy.topology import Role
 _CARDS = (24, 32, 48, 80, 96, 141)
 """GiB of usual devices."""
 _PROMPT = 2048
+_LEAST = 2**20
+"""Bytes of a device; what is less was meant in another unit."""
+_MOST_TOKENS = 10**9
 _SIZE = TypeAdapter(ByteSize)
 
 
@@ -57,9 +60,12 @@ def _share(text: str) -> float:
 
 def _devices(text: str) -> tuple[int, int]:
     number, separator, size = text.lower().replace(" ", "").partition("x")
-    if not separator or not number.isdigit() or not 1 <= int(number) <= 64:
+    if not separator or not number.isdecimal() or not 1 <= int(number) <= 64:
         raise typer.BadParameter(f"{text} does not name devices such as 2x24GiB")
-    return int(number), _bytes(size)
+    memory = _bytes(size)
+    if memory < _LEAST:
+        raise typer.BadParameter(f"{text}: devices of {memory} bytes; write a unit, e.g. 2x24GiB")
+    return int(number), memory
 
 
 Margin = Annotated[str, typer.Option("--margin", metavar="SHARE", help="Kept free beside what is planned.")]
@@ -69,7 +75,9 @@ On = Annotated[
 Bandwidth = Annotated[
     str | None, typer.Option("--bandwidth", metavar="SIZE/s", help="From prefill to decode, e.g. 10GB/s.")
 ]
-PromptTokens = Annotated[int, typer.Option("--prompt-tokens", min=1, help="Of the prompt whose KV cache is moved.")]
+PromptTokens = Annotated[
+    int, typer.Option("--prompt-tokens", min=1, max=_MOST_TOKENS, help="Of the prompt whose KV cache is moved.")
+]
 
 
 def size(
@@ -92,6 +100,8 @@ def size(
         return
     kept, devices = _share(margin), None if on is None else _devices(on)
     speed = None if bandwidth is None else _bytes(bandwidth)
+    if speed == 0:
+        raise typer.BadParameter("nothing is ever moved at 0", param_hint="--bandwidth")
     if profile is None:
         if model is None or devices is None:
             raise typer.BadParameter("name a PROFILE, --model with --on, or --running")

@@ -81,13 +81,10 @@ def _least(engine: EngineInstance, share: float) -> float:
 
 def _twice_in_one(case: Case) -> Iterator[Fault]:
     """A device that is named twice for one instance."""
-    for role, settings in case.profile.roles.items():
-        width = settings.devices_per_instance
-        for number in range(settings.replicas):
-            mine = (settings.devices or [])[number * width : (number + 1) * width]
-            if twice := sorted({str(device) for device in mine if mine.count(device) > 1}):
-                what = f"{role}-{number} is given {', '.join(twice)} twice"
-                yield Fault(f"roles.{role}.devices", what, "name each device of an instance once")
+    for engine in case.plan.engines:
+        if twice := sorted({device for device in engine.devices if engine.devices.count(device) > 1}):
+            what = f"{engine.name} is given {', '.join(twice)} twice"
+            yield Fault(f"roles.{engine.role}.devices", what, "name each device of an instance once")
 
 
 def _mig(case: Case) -> Iterator[Fault]:

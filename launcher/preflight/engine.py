@@ -5,8 +5,10 @@ settings. It takes seconds, most of them for importing vLLM; a plan that passed 
 """
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.util import find_spec
@@ -64,7 +66,7 @@ def judge(case: Case, cache: Path | None = None) -> Iterator[tuple[Rule, Fault] 
     builds = _cannot_build(case)
     question = [_question(engine, builds is None) for engine in case.plan.engines]
     passed = None if cache is None else cache / "preflight" / _digest(question, case)
-    if passed is not None and passed.exists():
+    if passed is not None and os.path.exists(passed):
         return
     try:
         answers = _ask(question, case)
@@ -76,8 +78,9 @@ def judge(case: Case, cache: Path | None = None) -> Iterator[tuple[Rule, Fault] 
     if builds is not None:
         yield NotAsked(builds)
     elif not found and passed is not None:
-        passed.parent.mkdir(parents=True, exist_ok=True)
-        passed.touch()
+        with suppress(OSError):  # then it is asked again next time
+            passed.parent.mkdir(parents=True, exist_ok=True)
+            passed.touch()
 
 
 def _cannot_ask(case: Case) -> str | None:

@@ -46,10 +46,9 @@ def examine(
     except PlanError as exc:
         return Report((_of_plan(exc, resolved),), (), ("nothing else, since there is no plan",))
     case = Case(resolved.profile, plan, inventory, environ, resolved.document)
-    is_there = resolved.profile.model.bundled is None or Path(plan.model).is_dir()
-    findings = [*judge(case, layers, with_model=is_there)]
-    not_judged = [] if is_there else [f"the model's files: {plan.model} is made at the first start"]
-    if is_there and Layer.MEMORY in layers:
+    findings = [*judge(case, layers, with_model=case.model_is_there)]
+    not_judged = [] if case.model_is_there else [f"the model's files: {plan.model} is made at the first start"]
+    if case.model_is_there and Layer.MEMORY in layers:
         not_judged += memory.not_judged(case)
     if Layer.ENGINE in layers:
         found, reasons = of_engine(case)

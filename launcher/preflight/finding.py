@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from launcher.inventory import Inventory
 from launcher.plan import Plan
@@ -44,6 +45,11 @@ class Case:
     """What was written of the profile, with the places."""
     reader: Reader = field(default_factory=Reader, compare=False)
     """Reads the models' folders."""
+
+    @property
+    def model_is_there(self) -> bool:
+        """Whether its files can be judged: a bundled model is made at the first start."""
+        return self.profile.model.bundled is None or Path(self.plan.model).is_dir()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from launcher.preflight.checkpoint import read_config
+from launcher.preflight.checkpoint import config_of
 from launcher.preflight.finding import Case, Fault, Layer, Rule
 
 
 def _declared(case: Case) -> Iterator[Fault]:
     """A model folder whose config.json tells another scheme than ``quantization.checkpoint_scheme``."""
     plan = case.plan
-    config = read_config(plan.model)
+    config = config_of(case)
     if plan.checkpoint_scheme is None or not config:
         return
     found = scheme(declared_of(config))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from launcher.preflight.checkpoint import read_config
+from launcher.preflight.checkpoint import config_of
 from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity
 from proxy.settings import ConditionalPD, Policy
 
@@ -24,7 +24,7 @@ def _every_request(case: Case) -> Iterator[Fault]:
     """A threshold that turns PD off for every prompt."""
     if case.profile.roles.prefill is None:
         return
-    longest = case.profile.model.max_model_len or read_config(case.plan.model).get("max_position_embeddings")
+    longest = case.profile.model.max_model_len or config_of(case).get("max_position_embeddings")
     for key in ("shorter_than", "uncached_shorter_than"):
         tokens = getattr(case.profile.proxy.pd, key)
         if tokens is not None and isinstance(longest, int) and tokens >= longest:

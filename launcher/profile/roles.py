@@ -19,6 +19,9 @@ class Device(StrEnum):
     CUDA = "cuda"
 
 
+_MOST_DEVICES = 1000
+
+
 class RoleSettings(Shape):
     """The instances of one role. What is not given here is the engine's default, or the profile's for all roles."""
 
@@ -76,6 +79,15 @@ class RoleSettings(Shape):
     """Added to the engine's environment, and to the profile's `env`."""
     secrets: Secrets = {}
     """Variables of the engine's environment whose text is elsewhere; added to the profile's `secrets`."""
+
+    @model_validator(mode="after")
+    def _one_instance(self) -> Self:
+        if self.devices_per_instance > _MOST_DEVICES:
+            raise ValueError(
+                f"an instance of {self.devices_per_instance} devices (tensor_parallel x pipeline_parallel x "
+                f"data_parallel): {_MOST_DEVICES} at most"
+            )
+        return self
 
     @property
     def devices_per_instance(self) -> int:

@@ -71,6 +71,9 @@ def size(
     except (UnknownArchitectureError, UnknownSchemeError) as exc:
         return replace(empty, unknown=(f"{settings.model.name}: {exc}",))
     unknown = []
+    heads, width = model.architecture.heads, settings.sharding.tensor
+    if heads % width:
+        unknown.append(f"{heads} attention heads cannot be shared out to {width} devices: the engine refuses it")
     element = element_size(settings.kv_dtype, model.dtype)
     if element is None:
         unknown.append(f"the KV cache's format {settings.kv_dtype} is not counted")

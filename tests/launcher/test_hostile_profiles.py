@@ -5,10 +5,12 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 from launcher import loader, preflight
+from launcher.cli import app
 from launcher.errors import PlanError, ProfileError
-from tests.launcher.builders import case, model_folder, plan, write
+from tests.launcher.builders import MACHINE, case, model_folder, plan, write
 
 PROFILE = "description: x\ndevice: cuda\nmodel: {id: a/b}\nroles:\n  aggregated: {}\n"
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
@@ -147,3 +149,43 @@ def test_a_terminal_without_a_character_shows_its_number():
     environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
     assert (done.returncode, "\\xfc" in done.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("name", ["api-key", "hf_token"])
+def test_an_option_that_is_a_secret_is_in_no_place(name):
+    resolved = loader.resolve("demo", [f"engine_args.{name}={TOKEN}"])
+    assert resolved.document.place_of(("engine_args", name)) == f"--set engine_args.{name}"
+
+
+def test_an_instance_has_no_more_devices_than_a_plan_can_name():
+    wide = "{tensor_parallel: 1000, pipeline_parallel: 1000, data_parallel: 1000}"
+    (fault,) = faults("api-throughput", f"roles.prefill={wide}")
+    assert "an instance of 1000000000 devices" in fault
+
+
+@pytest.mark.parametrize("second", ["{uuid}", "0"])
+def test_one_gpu_under_two_names_is_found(second):
+    first = MACHINE.gpus[0]
+    given = f'["{second.format(uuid=first.uuid)}", {first.index}]'
+    judged = case("api-throughput", f"roles.prefill.devices={given}")
+    assert "devices/twice" in {each.rule for each in preflight.judge(judged, {preflight.Layer.STATIC})}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--on", "2x24"),
+        ("--on", "2x0"),
+        ("--bandwidth", "0"),
+        ("--prompt-tokens", "9" * 400),
+    ],
+)
+def test_sizes_that_mean_nothing_are_wrong_command_lines(options):
+    assert CliRunner().invoke(app, ["size", "interactive", *options]).exit_code == 2
+
+
+def test_a_width_that_the_heads_cannot_be_shared_out_to_is_not_said_to_fit():
+    widths = [part for role in ("prefill", "decode") for part in ("--set", f"roles.{role}.tensor_parallel=3")]
+    told = CliRunner().invoke(app, ["size", "api-throughput", *widths]).output
+    assert "64 attention heads cannot be shared out to 3 devices: the engine refuses it" in told
+    assert " fits" not in told

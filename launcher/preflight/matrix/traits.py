@@ -6,7 +6,7 @@ from typing import Any
 from launcher.engine_args import DECODE_ONLY
 from launcher.gpus import capability
 from launcher.plan import EngineInstance
-from launcher.preflight.checkpoint import read_config
+from launcher.preflight.checkpoint import config_of
 from launcher.preflight.finding import Case
 from launcher.preflight.quantization import declared_of, scheme
 from launcher.profile import Device, Profile, RoleSettings
@@ -20,7 +20,7 @@ _BITS = {"bfloat16": 16, "float16": 16, "auto": None, "nvfp4": 4, "nvfp4_4over6"
 
 def traits_of_roles(case: Case) -> Iterator[Traits]:
     """Those of each role, from its settings, its first instance and the model's configuration."""
-    config = read_config(case.plan.model)
+    config = config_of(case)
     for role, settings in case.profile.roles.items():
         engine = next(each for each in case.plan.engines if each.role is role)
         yield {

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.advice.measure import idle, measured, requests
+from launcher.advice.metric_names import COUNTERS, GAUGES
 from launcher.advice.window import Window, quantile, read
 from tests.launcher.advice.exposition import histogram, metrics
 
@@ -188,3 +189,19 @@ def test_an_engine_that_tells_nothing_leaves_everything_unknown():
 def test_there_is_nothing_to_judge_when_nothing_ended_and_nothing_is_on_its_way(ended, in_flight, nothing):
     requests_of = 'duet_requests_total{{path="pd"}} {}\nduet_in_flight{{instance="decode-0"}} {}\n'
     assert idle([window("proxy", requests_of.format(4, 0), requests_of.format(4 + ended, in_flight))]) is nothing
+
+
+@pytest.mark.parametrize("bound", ["x", "", "NaN", "-Inf"])
+@pytest.mark.parametrize("value", ["5", "-5", "1e308", "NaN", "+Inf"])
+def test_what_no_engine_can_mean_is_passed_over(bound, value):
+    names = sorted(COUNTERS | GAUGES)
+    text = "".join(
+        f'{name}{{le="{bound}"}} {value}\n{name}{{le="+Inf"}} {value}\n'
+        if name.endswith("_bucket")
+        else f"{name} {value}\n"
+        for name in names
+    )
+    watched = Window("aggregated")
+    for look in (text.replace(value, "0"), text):
+        watched.add(read(look))
+    assert all(found is None or 0 <= found < math.inf for found in measured([watched], 5.0).values())

@@ -121,3 +121,10 @@ def test_what_cannot_be_built_here_is_parsed_only(tmp_path, folder, monkeypatch,
     assert isinstance(answer, NotAsked)
     assert reason in answer.reason
     assert times_asked(tmp_path) == 1
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, folder):
+    (tmp_path / "cache").write_text("a file")
+    for _ in range(2):
+        assert judged(tmp_path, folder, FINE, FINE, cache=tmp_path / "cache") == []
+    assert times_asked(tmp_path) == 2
