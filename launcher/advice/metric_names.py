@@ -1,4 +1,4 @@
-"""The one place with names of metrics: of vLLM 0.32 and of the proxy, as samples are called in ``/metrics``."""
+"""The one place with names of metrics: of vLLM, also older than 0.32, and of the proxy, as in ``/metrics``."""
 
 RUNNING = "vllm:num_requests_running"
 WAITING = "vllm:num_requests_waiting"
@@ -46,3 +46,10 @@ COUNTERS = frozenset(
     }
 )
 """What only grows, until the process that counts ends."""
+OLDER = {
+    "vllm:gpu_cache_usage_perc": KV_CACHE_USAGE,
+    "vllm:gpu_prefix_cache_queries_total": PREFIX_QUERIES,
+    "vllm:gpu_prefix_cache_hits_total": PREFIX_HITS,
+    **{f"vllm:time_per_output_token_seconds{part}": f"{ITL}{part}" for part in ("_bucket", "_sum", "_count")},
+}
+"""What older engines call what has another name now. Versions in between show some under both names."""

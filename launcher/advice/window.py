@@ -8,7 +8,7 @@ from statistics import fmean
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from launcher.advice.metric_names import COUNTERS, GAUGES, PROCESS_START
+from launcher.advice.metric_names import COUNTERS, GAUGES, OLDER, PROCESS_START
 
 Labels = frozenset[tuple[str, str]]
 Key = tuple[str, Labels]
@@ -31,16 +31,19 @@ class Reading:
 
 
 def read(text: str) -> Reading:
-    """From Prometheus's text, without samples that no engine can mean; raises :class:`ValueError` when it is none."""
-    wanted = GAUGES | COUNTERS | {PROCESS_START}
-    return Reading(
-        {
-            (sample.name, frozenset(sample.labels.items())): sample.value
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
-            if sample.name in wanted and 0 <= sample.value < _NONSENSE and _is_bound(sample.labels.get("le", "0"))
-        }
-    )
+    """From Prometheus's text, by today's names, without samples that no engine can mean.
+
+    Raises :class:`ValueError` when it is none.
+    """
+    wanted = GAUGES | COUNTERS | {PROCESS_START} | OLDER.keys()
+    found = {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name in wanted and 0 <= sample.value < _NONSENSE and _is_bound(sample.labels.get("le", "0"))
+    }
+    older = {(OLDER[name], labels): value for (name, labels), value in found.items() if name in OLDER}
+    return Reading(older | {key: value for key, value in found.items() if key[0] not in OLDER})
 
 
 _NONSENSE = 1e18

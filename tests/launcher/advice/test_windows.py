@@ -52,6 +52,45 @@ def test_looks_that_are_not_answered_lose_nothing_but_gauges():
     assert (made.increase("vllm:num_preemptions_total"), made.missed) == (3, 1)
 
 
+def test_an_engine_of_an_older_version_is_read_by_todays_names():
+    old = read(
+        metrics(
+            {"vllm:gpu_cache_usage_perc": 0.5, "vllm:gpu_prefix_cache_hits_total": 3},
+            histogram("vllm:time_per_output_token_seconds", {0.1: 4}),
+        )
+    )
+    new = read(
+        metrics(
+            {"vllm:kv_cache_usage_perc": 0.5, "vllm:prefix_cache_hits_total": 3},
+            histogram("vllm:inter_token_latency_seconds", {0.1: 4}),
+        )
+    )
+    assert old == new
+
+
+def test_what_is_shown_under_both_names_counts_once():
+    both = read(metrics({"vllm:gpu_prefix_cache_hits_total": 2, "vllm:prefix_cache_hits_total": 3}))
+    assert both.sum("vllm:prefix_cache_hits_total") == 3
+
+
+@pytest.mark.parametrize(
+    ("looks", "acceptance", "length"),
+    [
+        (((10, 40, 20), (20, 80, 50)), 30 / 40, 1 + 30 / 10),
+        (((10, 40, 20), (2, 8, 4)), 4 / 8, 1 + 4 / 2),
+        (((10, 40, 20), (10, 40, 20)), None, None),
+    ],
+    ids=["in the window", "the engine was started anew", "nothing was drafted"],
+)
+def test_acceptance_is_that_of_the_window(looks, acceptance, length):
+    kinds = ("drafts", "draft_tokens", "accepted_tokens")
+    texts = (
+        metrics({f"vllm:spec_decode_num_{k}_total": n for k, n in zip(kinds, look, strict=True)}) for look in looks
+    )
+    facts = measured([window("decode", *texts)], 60)
+    assert (facts["acceptance"], facts["acceptance_length"]) == (acceptance, length)
+
+
 def test_values_that_are_no_numbers_are_left_out():
     assert read(metrics({"vllm:kv_cache_usage_perc": math.nan})).values == {}
 
