@@ -5,17 +5,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from launcher.errors import ProfileError
 from launcher.profile import Profile
-from launcher.profile.shape import OF_NAMES, OF_VARIABLES
+from launcher.profile_faults import faults
 from launcher.yaml_document import Document, KeyPath, Value, YamlError, dotted, is_hidden, read, scalar
 
 
@@ -55,19 +52,19 @@ def resolve(reference: str, overrides: Sequence[str] = ()) -> Resolved:
     document = _read_chain(locate(reference), ())
     for override in overrides:
         document = _apply(document, override)
-    if faults := [
+    if moved := [
         f"{document.places[old]}: {dotted(old)}: write {new}"
         for old, new in _ELSEWHERE.items()
         if old in document.places
     ]:
-        raise ProfileError(faults)
+        raise ProfileError(moved)
     data = _without_nulls(document.data)
-    if faults := [*_no_texts(data, (), document)]:
-        raise ProfileError(faults)
+    if unfit := [*_no_texts(data, (), document)]:
+        raise ProfileError(unfit)
     try:
         return Resolved(Profile.model_validate_json(json.dumps(data)), document)
     except ValidationError as exc:
-        raise ProfileError([*_faults(exc.errors(), data, document, reference)]) from exc
+        raise ProfileError([*faults(exc.errors(), data, document, reference)]) from exc
 
 
 def locate(reference: str, beside: Path | None = None) -> Path:
@@ -186,118 +183,3 @@ def _no_texts(value: Value, path: KeyPath, document: Document) -> Iterator[str]:
     elif isinstance(value, str) and _NO_TEXT.search(value):
         what = "a text with a zero or half a character cannot be passed to a program"
         yield f"{document.place_of(path)}: {dotted(path)}: {what}"
-
-
-def _faults(
-    errors: Sequence[ErrorDetails], data: dict[str, Value], document: Document, reference: str
-) -> Iterator[str]:
-    """One for each key; of what may be a text or a mapping only what is meant."""
-    for error in errors:
-        path, kind = _path(error, data)
-        is_mapping = isinstance(error["input"], dict)
-        of_text, of_mapping = kind.startswith("constrained-") or kind in _SCALARS, kind[:1].isupper()
-        if not (of_text and is_mapping) and not (of_mapping and error["type"] in _NO_MAPPING):
-            yield _fault(error, path, document, reference)
-
-
-_SCALARS = frozenset({"str", "int", "float", "bool"})
-_NO_MAPPING = frozenset({"model_type", "model_attributes_type", "dataclass_type", "dict_type"})
-
-
-def _path(error: ErrorDetails, data: dict[str, Value]) -> tuple[KeyPath, str]:
-    """The key at fault as the profile has it, and the kind of value, of several, that it was tried as."""
-    path: list[str | int] = []
-    kind, here = "", data
-    if not error["loc"]:
-        return (), kind
-    *parts, last = error["loc"]
-    for part in parts:
-        if _has(here, part):
-            path.append(part)
-            here = here[part]  # type: ignore[index, assignment]
-        else:
-            kind = str(part)
-    if _has(here, last) or error["type"] in _ABOUT_KEYS:
-        path.append(last)
-    else:
-        kind = str(last)
-    return tuple(path), kind
-
-
-_ABOUT_KEYS = frozenset({"missing", "missing_argument"})
-
-
-def _has(value: object, key: str | int) -> bool:
-    if isinstance(value, list) and isinstance(key, int):
-        return key < len(value)
-    return isinstance(value, dict) and key in value
-
-
-def _fault(error: ErrorDetails, path: KeyPath, document: Document, reference: str) -> str:
-    place = document.place_of(path) or reference
-    message = error["msg"].removeprefix("Value error, ")
-    if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
-        near = difflib.get_close_matches(str(path[-1]), _known_keys(path[:-1]), n=1)
-        message = f"unknown key{f', did you mean {near[0]}?' if near else ''}"
-    elif error["type"] in _ABOUT_KEYS:
-        message = "is missing"
-    elif error["type"] == "json_invalid":
-        message = "it is nested too deeply"
-    elif error["type"] == "string_pattern_mismatch" and (better := _PATTERNS.get(error["ctx"]["pattern"])):
-        message = better
-    elif is_hidden(path) and error["type"] in _HIDDEN_HINTS:
-        message += _HIDDEN_HINTS[error["type"]]
-    else:
-        message = _HINTS.get(error["type"], message) + ("" if is_hidden(path) else _given(error))
-    return f"{place}: {dotted(path)}: {message}"
-
-
-def _given(error: ErrorDetails) -> str:
-    """What was written in place of what the message asks for."""
-    value = error["input"]
-    if not isinstance(value, dict | list):
-        return f", not {json.dumps(value)}"
-    kind = "a list" if isinstance(value, list) else "keys with values"
-    return f", not {kind}" if error["type"] in _HINTS else ""
-
-
-_HINTS = {
-    "bool_type": "write true or false, unquoted",
-    "int_type": "write a whole number, unquoted",
-    "float_type": "write a number, unquoted",
-    "string_type": "write text, in quotes if it looks like a number or a switch",
-    "list_type": "write a list, e.g. [a, b]",
-    "dict_type": "write keys with values below it",
-    "model_type": "write keys with values below it",
-    "model_attributes_type": "write keys with values below it",
-    "dataclass_type": "write keys with values below it",
-    "byte_size": "write a size, e.g. 256MiB",
-    "byte_size_unit": "write a size with a unit, e.g. 256MiB",
-}
-"""Pydantic's error type -> better words."""
-_PATTERNS = {
-    OF_VARIABLES: "the name of a variable has letters, digits and underscores, and begins with no digit",
-    OF_NAMES: "it must not begin with a dash: engines would take it for an option",
-}
-_HIDDEN_HINTS = {
-    "model_type": ": write {env: NAME} or {file: PATH}, which tell where the secret is",
-    "model_attributes_type": ": write {env: NAME} or {file: PATH}, which tell where the secret is",
-}
-"""The same, in place of a value that no message has."""
-
-
-def _known_keys(path: KeyPath) -> list[str]:
-    """The keys that the profile knows below ``path``."""
-    schema = _schema()
-    node = schema
-    for part in path:
-        value = node["properties"][part]
-        options = [value, *value.get("anyOf", []), *value.get("allOf", [])]
-        found = [schema["$defs"][option["$ref"].rsplit("/", 1)[-1]] for option in options if "$ref" in option]
-        node = next(each for each in found if "properties" in each)
-    return list(node["properties"])
-
-
-@cache
-def _schema() -> dict[str, Any]:
-    return Profile.model_json_schema()
