@@ -37,6 +37,10 @@ LAST_OUTPUT = 2.0
 """Seconds for what was printed just before the end."""
 SWEEP = 5.0
 """Seconds to go on looking for strays; only one that hangs in the kernel survives that."""
+LOOK = 1.0
+"""Seconds after which the process is looked at even if no signal told of its end."""
+RELIST = 0.02
+"""Seconds between two looks at descendants that shall end."""
 MARK = "DUET_INSTANCE"
 """Environment variable ``<deployment>/<instance>`` by which strays are found."""
 RUN_MARK = "=== duet:"
@@ -105,7 +109,7 @@ class Keeper:
         watched = {self.output, self.wakeup, 0}
         orphaned = False
         while self.process.poll() is None:
-            timeout = None if self.kill_at is None else max(0.0, self.kill_at - time.monotonic())
+            timeout = LOOK if self.kill_at is None else max(0.0, self.kill_at - time.monotonic())
             ready, _, _ = select.select(watched, [], [], timeout)
             if self.wakeup in ready and not {*os.read(self.wakeup, 64)} <= {signal.SIGCHLD}:
                 self.stop(self.grace)
@@ -190,14 +194,19 @@ def die_with_parent(parent: int) -> None:
 
 
 def end_descendants() -> None:
-    """SIGKILL every remaining descendant; as subreaper we inherit each one whose parent dies before it."""
+    """SIGKILL every remaining descendant; as subreaper we inherit each one whose parent dies before it.
+
+    Never by waiting for one of them: one that we inherit in the meantime would be waited for, and not be told to end.
+    """
     while True:
         for pid in children(os.getpid()):
             os.kill(pid, signal.SIGKILL)
         try:
-            os.waitpid(-1, 0)
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
         except ChildProcessError:
             return
+        time.sleep(RELIST)
 
 
 def end_marked(mark: str) -> None:
@@ -229,15 +238,18 @@ def marked(mark: str) -> list[int]:
 
 
 def children(parent: int) -> list[int]:
-    """The pids whose parent is ``parent`` and that can still be signalled."""
+    """The pids whose parent is ``parent``, also of those that it has not taken off the process table.
+
+    They count, since a process whose first thread has ended looks like one, while its other threads go on.
+    """
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                state, ppid = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+                ppid = (entry / "stat").read_text().rpartition(")")[2].split()[1]
             except (FileNotFoundError, ProcessLookupError):  # ended meanwhile
                 continue
-            if int(ppid) == parent and state != "Z":
+            if int(ppid) == parent:
                 found.append(int(entry.name))
     return found
 

@@ -51,3 +51,20 @@ def test_the_last_lines_are_those_of_the_last_run(tmp_path: Path):
 
     assert last_lines(tmp_path / "log") == ["of the second run"]
     assert "of the first run" in (tmp_path / "log").read_text()
+
+
+HALF_ENDED = """
+import ctypes, platform, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)  # ends this thread alone
+"""
+
+
+def test_a_descendant_that_looks_ended_while_a_thread_of_it_goes_on_is_ended(tmp_path: Path):
+    program = f"""
+import pathlib, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", {HALF_ENDED!r}])
+while pathlib.Path(f"/proc/{{child.pid}}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+    pass
+"""
+    assert keep(tmp_path / "log", program) == 0
