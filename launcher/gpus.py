@@ -2,6 +2,8 @@
 
 import re
 
+DEFAULT_SHARE = 0.92
+"""Of a GPU's memory, which vLLM 0.32 takes where ``gpu_memory_utilization`` is not given."""
 CAPABILITIES: tuple[tuple[str, float], ...] = (
     (r"\bT4\b|\bRTX ?20|\bRTX [4568]000$|TITAN RTX", 7.5),
     (r"\bV100\b|TITAN V", 7.0),

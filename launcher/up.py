@@ -15,8 +15,8 @@ from launcher.local.supervisor import Reporter, Supervisor
 from launcher.plan import Plan
 from launcher.preflight.examine import of_engine
 from launcher.preflight.finding import Case, Layer
+from launcher.settle import settle
 from launcher.sized import SizedReporter, planned_sizes
-from launcher.weights import with_weights
 
 OnceReady = Callable[[Plan, httpx.AsyncClient], Awaitable[bool]]
 
@@ -50,8 +50,7 @@ async def up(
             case = Case(profile, plan, inventory, environ, resolved.document)
             preflight.refuse([*preflight.judge(case, layers, with_model=False)])  # before a download
             prepare(profile.model.bundled, inventory.cache, tell)
-        inventory = with_weights(inventory, plan, environ)
-        plan = planner.plan(profile, inventory, name=name, run_directory=directory.path)
+        plan, inventory = settle(profile, inventory, name=name, run_directory=directory.path, environ=environ)
         case = Case(profile, plan, inventory, environ, resolved.document)
         findings = [*preflight.judge(case, layers)]
         preflight.refuse(findings)

@@ -6,8 +6,9 @@ from typing import Any
 from launcher.advice.facts import FACTS, Value
 from launcher.command_line import options_of, speculation_of
 from launcher.gpus import capability
+from launcher.model_folder import quantization_of
 from launcher.plan import Plan
-from launcher.preflight.quantization import declared_of, scheme
+from launcher.preflight.quantization import scheme
 from launcher.profile import Device
 from proxy.topology import Role
 
@@ -39,7 +40,7 @@ def _quantized(checkpoint: str | None, online: str | None, model: Mapping[str, A
     if online is not None:
         return next((word for word in ("fp8", "int8") if online.startswith(word)), "other")
     if checkpoint is None and model:
-        declared = declared_of(model)
+        declared = quantization_of(model)
         checkpoint = (scheme(declared) or "other") if declared else "none"
     return None if checkpoint is None else _word("quantized", checkpoint)
 

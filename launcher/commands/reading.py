@@ -4,7 +4,7 @@ import os
 
 import typer
 
-from launcher import loader, machine, planner, preflight, show
+from launcher import loader, machine, preflight, show
 from launcher.commands.options import (
     ModelOption,
     Output,
@@ -16,7 +16,7 @@ from launcher.commands.options import (
     with_model,
 )
 from launcher.preflight.finding import Case, Layer
-from launcher.weights import with_weights
+from launcher.settle import settle
 
 
 def list_profiles(output: OutputOption = Output.TEXT) -> None:
@@ -34,9 +34,7 @@ def plan_profile(
     """Print exactly what `up` would run; starts nothing."""
     loaded = loader.load(profile, with_model(overrides, model))
     inventory, name, directory = machine.look(os.environ), name_of(profile), run_dir.absolute()
-    drafted = planner.plan(loaded, inventory, name=name, run_directory=directory)
-    inventory = with_weights(inventory, drafted, os.environ)
-    settled = planner.plan(loaded, inventory, name=name, run_directory=directory)
+    settled, inventory = settle(loaded, inventory, name=name, run_directory=directory, environ=os.environ)
     show.plan(settled, as_json=output is Output.JSON)
     case = Case(loaded, settled, inventory, os.environ)
     for finding in preflight.judge(case, {Layer.STATIC}, with_model=case.model_is_there):

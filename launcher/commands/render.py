@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from launcher import loader, machine, planner, preflight, rendered
+from launcher import loader, machine, preflight, rendered
 from launcher.commands.options import ModelOption, ProfileArgument, SetOption, name_of, with_model
 from launcher.plan import Plan
 from launcher.preflight.finding import Case, Layer
+from launcher.settle import settle
 from launcher.systemd import next_steps
 from launcher.systemd.units import render
-from launcher.weights import with_weights
 
 
 class Format(StrEnum):
@@ -42,9 +42,7 @@ def render_profile(
     loaded, name = loader.load(profile, with_model(overrides, model)), name_of(profile)
     folder = (out or Path(f"duet-{name}")).absolute()
     inventory = replace(machine.look(os.environ), listeners={})  # who listens just now is of no matter
-    drafted = planner.plan(loaded, inventory, name=name, run_directory=folder)
-    inventory = with_weights(inventory, drafted, os.environ)
-    plan = planner.plan(loaded, inventory, name=name, run_directory=folder)
+    plan, inventory = settle(loaded, inventory, name=name, run_directory=folder, environ=os.environ)
     case = Case(loaded, plan, inventory, os.environ)
     findings = [*preflight.judge(case, {Layer.STATIC}, with_model=case.model_is_there)]
     preflight.refuse(findings)

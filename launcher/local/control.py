@@ -8,7 +8,7 @@ import json
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -48,14 +48,10 @@ async def listening(
     at_work: set[asyncio.Task[None]] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
+        with closing(writer), suppress(ConnectionError):  # whoever asked may have left
             outcome = await _outcome(await reader.readline(), follow)
             writer.write(_OUTCOME.dump_json(outcome) + _ENDS)
             await writer.drain()
-        except ConnectionError:
-            pass  # whoever asked has left
-        finally:
-            writer.close()
 
     def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(answer(reader, writer), name="order")

@@ -18,7 +18,7 @@ from launcher.preflight import (
     thresholds,
     tracing,
 )
-from launcher.preflight.finding import Case, Finding, Layer, Rule, Severity
+from launcher.preflight.finding import Case, Finding, Layer, Rule, Severity, finding
 
 RULES: tuple[Rule, ...] = (
     *agreement.RULES,
@@ -45,12 +45,11 @@ def judge(case: Case, layers: Collection[Layer] = frozenset(Layer), *, with_mode
             for fault in rule.judge(case):
                 if fault.message not in told:  # a setting of all roles is at fault in each of them
                     told.add(fault.message)
-                    place = case.document.place_of(tuple(fault.key.split(".")))
-                    yield Finding(rule.name, rule.layer, rule.source, fault, place)
+                    yield finding(rule, fault, case.document)
 
 
 def refuse(findings: Collection[Finding]) -> None:
     """Raises :class:`PreflightError` with all that keeps the deployment from starting, if anything does."""
-    errors = [finding.fault.message for finding in findings if finding.fault.severity is Severity.ERROR]
+    errors = [each.fault.message for each in findings if each.fault.severity is Severity.ERROR]
     if errors:
         raise PreflightError(errors)

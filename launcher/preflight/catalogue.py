@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from launcher.preflight import RULES, engine
+from launcher.preflight.examine import POSSIBLE
 from launcher.preflight.finding import Layer, Rule, Severity
 from launcher.preflight.matrix import COMBINATIONS
 
@@ -37,7 +38,7 @@ def entries() -> list[Entry]:
     """All rules, by layer."""
     combinations = {each.name: each for each in COMBINATIONS}
     found = []
-    for rule in (*RULES, *engine.RULES):
+    for rule in (POSSIBLE, *RULES, *engine.RULES):
         combination = combinations.get(rule.name)
         finds = combination.what if combination else _said(rule)
         severity = combination.severity if combination else None

@@ -3,12 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from launcher.gpus import DEFAULT_SHARE
 from launcher.plan import EngineInstance
 from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity
 from launcher.profile import Device
-
-_DEFAULT_SHARE = 0.92
-"""vLLM 0.32's --gpu-memory-utilization."""
 
 
 def _missing(case: Case) -> Iterator[Fault]:
@@ -59,7 +57,7 @@ def _free_at_start(case: Case) -> Iterator[Fault]:
         taken: dict[str, float] = {}
         for engine in engines:
             settings = getattr(case.profile.roles, engine.role.value)
-            wanted = float(settings.gpu_memory_utilization or _DEFAULT_SHARE)
+            wanted = float(settings.gpu_memory_utilization or DEFAULT_SHARE)
             before = sum(taken.values())
             if settings.kv_cache_memory is not None and before and wanted + before > 1:
                 yield Fault(
@@ -121,7 +119,7 @@ def _share(case: Case, engine: EngineInstance) -> float | None:
     settings = getattr(case.profile.roles, engine.role.value)
     if settings.kv_cache_memory is not None or case.profile.device is Device.CPU:
         return None
-    return float(settings.gpu_memory_utilization or _DEFAULT_SHARE)
+    return float(settings.gpu_memory_utilization or DEFAULT_SHARE)
 
 
 def _naming(case: Case, device: str) -> str:

@@ -4,13 +4,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from launcher import planner
 from launcher.errors import PlanError
 from launcher.inventory import Inventory
 from launcher.loader import Resolved
 from launcher.preflight import engine, judge, memory
-from launcher.preflight.finding import Case, Fault, Finding, Layer, Severity
-from launcher.weights import with_weights
+from launcher.preflight.finding import Case, Fault, Finding, Layer, Rule, Severity, finding
+from launcher.settle import settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class Report:
     @property
     def has_errors(self) -> bool:
         """Whether the deployment would not start."""
-        return any(finding.fault.severity is Severity.ERROR for finding in self.findings)
+        return any(each.fault.severity is Severity.ERROR for each in self.findings)
 
 
 def examine(
@@ -40,9 +39,7 @@ def examine(
 ) -> Report:
     """Judge a profile on a machine; starts nothing but, for the engine's layer, vLLM's own parser."""
     try:
-        plan = planner.plan(resolved.profile, inventory, name=name, run_directory=run_directory)
-        inventory = with_weights(inventory, plan, environ)
-        plan = planner.plan(resolved.profile, inventory, name=name, run_directory=run_directory)
+        plan, inventory = settle(resolved.profile, inventory, name=name, run_directory=run_directory, environ=environ)
     except PlanError as exc:
         return Report((_of_plan(exc, resolved),), (), ("nothing else, since there is no plan",))
     case = Case(resolved.profile, plan, inventory, environ, resolved.document)
@@ -65,8 +62,7 @@ def of_engine(case: Case) -> tuple[list[Finding], list[str]]:
             case engine.NotAsked(reason):
                 reasons.append(reason)
             case (rule, fault):
-                place = case.document.place_of(tuple(fault.key.split(".")))
-                findings.append(Finding(rule.name, rule.layer, rule.source, fault, place))
+                findings.append(finding(rule, fault, case.document))
     return findings, reasons
 
 
@@ -76,5 +72,12 @@ def _of_plan(error: PlanError, resolved: Resolved) -> Finding:
         key, rest = "(whole file)", str(error)
     what, _, fix = rest.rpartition("; ") if "; " in rest else rest.rpartition(": ")
     fault = Fault(key, what or rest, fix if what else "change the profile")
-    place = resolved.document.place_of(tuple(key.split(".")))
-    return Finding("plan/possible", Layer.STATIC, "planning itself", fault, place)
+    return finding(POSSIBLE, fault, resolved.document)
+
+
+def _impossible(_: Case) -> tuple[Fault, ...]:
+    """What no plan can be made of: too few ports, devices that do not add up, options that are not free."""
+    return ()
+
+
+POSSIBLE = Rule("plan/possible", Layer.STATIC, "planning itself", _impossible)

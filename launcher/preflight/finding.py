@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Any, TypeVar
 
 from launcher.inventory import Inventory
 from launcher.plan import Plan
 from launcher.preflight.reader import Reader
 from launcher.profile import Profile
 from launcher.yaml_document import Document
+
+T = TypeVar("T")
 
 
 class Severity(StrEnum):
@@ -45,6 +48,14 @@ class Case:
     """What was written of the profile, with the places."""
     reader: Reader = field(default_factory=Reader, compare=False)
     """Reads the models' folders."""
+    _made: dict[Callable[["Case"], Any], Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def once(self, make: Callable[["Case"], T]) -> T:
+        """What ``make`` makes of this case; made once, however many rules ask."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        made: T = self._made[make]
+        return made
 
     @property
     def model_is_there(self) -> bool:
@@ -99,3 +110,8 @@ class Finding:
     fault: Fault
     place: str | None = None
     """``file:line`` of the key, or of the nearest one above it that was written."""
+
+
+def finding(rule: Rule, fault: Fault, document: Document) -> Finding:
+    """The fault with its rule, and its place in what was written."""
+    return Finding(rule.name, rule.layer, rule.source, fault, document.place_of(tuple(fault.key.split("."))))

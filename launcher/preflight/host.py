@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pydantic import ByteSize
 
 from launcher.engine_args import hub_ids
+from launcher.gpus import DEFAULT_SHARE
 from launcher.inventory import Checkpoint
 from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity
 from launcher.profile import Device
@@ -17,7 +18,6 @@ _LOGS_OF_INSTANCE = 64 * 2**20
 """Bytes: what rotating keeps of one instance's log."""
 _LEAST_SHARED = 2**30
 """Bytes in /dev/shm; vLLM's and NCCL's buffers between the processes of one instance."""
-_ENGINE_SHARE = 0.92
 _MODEL_ON_DISK = 10 * 2**30
 
 
@@ -73,7 +73,7 @@ def _gpu_memory(case: Case) -> Iterator[Fault]:
     gpus = {gpu.uuid: gpu for gpu in case.inventory.gpus}
     for engine in case.plan.engines:
         settings = getattr(case.profile.roles, engine.role.value)
-        share = settings.gpu_memory_utilization or _ENGINE_SHARE
+        share = settings.gpu_memory_utilization or DEFAULT_SHARE
         wants = "shall take" if settings.kv_cache_memory is None else "starts only with"
         for device in engine.devices:
             gpu = gpus.get(device)

@@ -15,7 +15,7 @@ def _machine(case: Case) -> Iterator[Fault]:
     """On a CPU: a sum larger than the machine's free memory."""
     if case.plan.device is not Device.CPU:
         return
-    size = _size(case)
+    size = case.once(_size)
     for device in size.devices:
         if device.verdict is Verdict.DOES_NOT_FIT:
             parts = "; ".join(f"{each.name} {_parts(each)}" for each in size.instances)
@@ -34,7 +34,7 @@ def _device(case: Case) -> Iterator[Fault]:
     """
     if case.plan.device is not Device.CUDA:
         return
-    size = _size(case)
+    size = case.once(_size)
     explicit = {each.name for each in size.instances if each.kv is not None and each.kv.error == 0}
     for device in size.devices:
         is_whole = device.needed <= device.total * SHOWN and len(device.instances) > 1
@@ -50,7 +50,7 @@ def _device(case: Case) -> Iterator[Fault]:
 
 def _draft(case: Case) -> Iterator[Fault]:
     """A draft that does not fit beside its target, which alone would."""
-    for each in _once(_size(case)):
+    for each in _once(case.once(_size)):
         draft = next((part for part in each.parts if part.name == "draft"), None)
         if each.verdict is Verdict.DOES_NOT_FIT and each.budget and draft and _fits_without(each, draft.bytes):
             yield Fault(
@@ -64,7 +64,7 @@ def _draft(case: Case) -> Iterator[Fault]:
 
 def _fits(case: Case) -> Iterator[Fault]:
     """Weights and what else is needed larger than what the engine may use of a device."""
-    for each in _once(_size(case)):
+    for each in _once(case.once(_size)):
         if each.budget is not None and case.plan.device is Device.CUDA and each.fixed > each.budget:
             yield Fault(
                 f"roles.{each.role}",
@@ -77,7 +77,7 @@ def _fits(case: Case) -> Iterator[Fault]:
 
 def _one_request(case: Case) -> Iterator[Fault]:
     """A KV cache that does not hold one request of the longest kind."""
-    for each in _once(_size(case)):
+    for each in _once(case.once(_size)):
         kv = each.kv
         if kv is None or kv.needed <= kv.bytes or (kv.error and each.budget and each.fixed > each.budget):
             continue
@@ -97,7 +97,7 @@ def _one_request(case: Case) -> Iterator[Fault]:
 
 def _tight(case: Case) -> Iterator[Fault]:
     """What fits only if the estimates hold."""
-    size = _size(case)
+    size = case.once(_size)
     for each in _once(size):
         if each.verdict is Verdict.TIGHT and each.budget and case.plan.device is Device.CUDA:
             yield Fault(
@@ -112,7 +112,7 @@ def _tight(case: Case) -> Iterator[Fault]:
 
 def not_judged(case: Case) -> Iterator[str]:
     """Why the memory of an engine cannot be judged here."""
-    for each in _once(_size(case)):
+    for each in _once(case.once(_size)):
         if each.card is None:
             yield (
                 f"memory of {each.role}: how much its devices have is not known here; say it by "

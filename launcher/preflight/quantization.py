@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from launcher.model_folder import quantization_of
 from launcher.preflight.checkpoint import config_of
 from launcher.preflight.finding import Case, Fault, Layer, Rule
 
@@ -10,10 +11,10 @@ from launcher.preflight.finding import Case, Fault, Layer, Rule
 def _declared(case: Case) -> Iterator[Fault]:
     """A model folder whose config.json tells another scheme than ``quantization.checkpoint_scheme``."""
     plan = case.plan
-    config = config_of(case)
+    config = case.once(config_of)
     if plan.checkpoint_scheme is None or not config:
         return
-    found = scheme(declared_of(config))
+    found = scheme(quantization_of(config))
     if found != plan.checkpoint_scheme:
         yield Fault(
             "quantization.checkpoint_scheme",
@@ -21,12 +22,6 @@ def _declared(case: Case) -> Iterator[Fault]:
             "correct the profile or serve another checkpoint",
             values={"quantization.checkpoint_scheme": plan.checkpoint_scheme, "config.json": found or "not quantized"},
         )
-
-
-def declared_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a config.json says of quantization; empty for nothing."""
-    declared = config.get("quantization_config") or config.get("compression_config")
-    return _mapping(declared or _mapping(config.get("text_config")).get("quantization_config"))
 
 
 def scheme(quantization: Mapping[str, Any] | None) -> str | None:

@@ -24,7 +24,7 @@ def _every_request(case: Case) -> Iterator[Fault]:
     """A threshold that turns PD off for every prompt."""
     if case.profile.roles.prefill is None:
         return
-    longest = case.profile.model.max_model_len or config_of(case).get("max_position_embeddings")
+    longest = case.profile.model.max_model_len or case.once(config_of).get("max_position_embeddings")
     for key in ("shorter_than", "uncached_shorter_than"):
         tokens = getattr(case.profile.proxy.pd, key)
         if tokens is not None and isinstance(longest, int) and tokens >= longest:

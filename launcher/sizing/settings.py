@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from launcher.command_line import connectors_of, json_of, options_of, speculation_of
+from launcher.gpus import DEFAULT_SHARE
 from launcher.inventory import Checkpoint
 from launcher.profile import Device
 from launcher.sizing.weights import Sharding
@@ -148,9 +149,9 @@ def _batch(
 
 def _share(text: str | None) -> float:
     try:
-        return float(text) if text is not None else 0.92
+        return float(text) if text is not None else DEFAULT_SHARE
     except ValueError:
-        return 0.92
+        return DEFAULT_SHARE
 
 
 def _keeps_windows(options: Mapping[str, str]) -> bool:

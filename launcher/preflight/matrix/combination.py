@@ -77,7 +77,7 @@ class Combination:
 
     def faults(self, case: Case) -> Iterator[Fault]:
         """One for each role that has all of it."""
-        for traits in traits_of_roles(case):
+        for traits in case.once(traits_of_roles):
             if self.holds(traits):
                 yield Fault(
                     self.key.format_map(traits),

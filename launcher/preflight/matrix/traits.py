@@ -5,22 +5,25 @@ from typing import Any
 
 from launcher.engine_args import DECODE_ONLY
 from launcher.gpus import capability
+from launcher.model_folder import quantization_of, text_part
 from launcher.plan import EngineInstance
 from launcher.preflight.checkpoint import config_of
 from launcher.preflight.finding import Case
-from launcher.preflight.quantization import declared_of, scheme
+from launcher.preflight.quantization import scheme
 from launcher.profile import Device, Profile, RoleSettings
 from proxy.topology import Role
 
 Trait = str | int | float | bool | None
 Traits = Mapping[str, Trait]
 
-_BITS = {"bfloat16": 16, "float16": 16, "auto": None, "nvfp4": 4, "nvfp4_4over6": 4, "nvfp4_ds_mla": 4}
 
-
-def traits_of_roles(case: Case) -> Iterator[Traits]:
+def traits_of_roles(case: Case) -> tuple[Traits, ...]:
     """Those of each role, from its settings, its first instance and the model's configuration."""
-    config = config_of(case)
+    return tuple(_traits(case))
+
+
+def _traits(case: Case) -> Iterator[Traits]:
+    config = case.once(config_of)
     for role, settings in case.profile.roles.items():
         engine = next(each for each in case.plan.engines if each.role is role)
         yield {
@@ -49,9 +52,7 @@ def _of_role(settings: RoleSettings) -> Traits:
         "pp": settings.pipeline_parallel,
         "dp": settings.data_parallel,
         "ep": settings.expert_parallel,
-        "kv_cache_memory": None if settings.kv_cache_memory is None else int(settings.kv_cache_memory),
         "gpu_memory_utilization": settings.gpu_memory_utilization,
-        "sizes_kv_twice": settings.kv_cache_memory is not None and settings.gpu_memory_utilization is not None,
         "no_kv_size": settings.kv_cache_memory is None,
         "block_size": settings.block_size,
         "odd_block": None if settings.block_size is None else settings.block_size % 16 != 0,
@@ -59,15 +60,12 @@ def _of_role(settings: RoleSettings) -> Traits:
         "max_num_seqs": settings.max_num_seqs,
         "max_num_batched_tokens": settings.max_num_batched_tokens,
         "chunked_prefill": settings.enable_chunked_prefill,
-        "prefix_caching": settings.enable_prefix_caching,
-        "scheduling_policy": settings.scheduling_policy,
-        "attention_backend": settings.attention_backend,
     }
 
 
 def _of_precision(profile: Profile, role: Role, settings: RoleSettings, config: Mapping[str, Any]) -> Traits:
     quantization = profile.quantization_of(role)
-    declared = declared_of(config)
+    declared = quantization_of(config)
     decode = profile.quantization_of(Role.DECODE) if role is Role.PREFILL else quantization
     kv_dtype = quantization.kv_cache_dtype
     dtype = profile.model.dtype
@@ -77,10 +75,8 @@ def _of_precision(profile: Profile, role: Role, settings: RoleSettings, config: 
         "scheme": quantization.checkpoint_scheme or (scheme(declared) if declared else None),
         "quant_method": str(declared.get("quant_method", "")).lower().replace("_", "-") or None,
         "has_kv_scales": bool(declared.get("kv_cache_scheme")) if declared else None,
-        "desc_act": declared.get("desc_act") if isinstance(declared.get("desc_act"), bool) else None,
         "block_fp8": bool(declared.get("weight_block_size")) if declared else None,
         "kv_dtype": kv_dtype,
-        "kv_bits": _BITS.get(kv_dtype, 8),
         "weights_differ": quantization.weights != decode.weights,
         "decode_weights": decode.weights,
         "dtype": dtype if dtype != "auto" else _declared_dtype(config),
@@ -136,7 +132,6 @@ def _of_device(profile: Profile, settings: RoleSettings, engine: EngineInstance)
         "device_type": engine.device_type,
         "capability": (known := capability(engine.device_type) if is_gpu else None),
         "capability_major": None if known is None else int(known),
-        "devices": len(engine.devices) if is_gpu else None,
         "names_devices": settings.devices is not None or settings.device_type is not None,
     }
 
@@ -162,17 +157,14 @@ def _of_split(case: Case, role: Role, settings: RoleSettings, engine: EngineInst
 
 
 def _of_architecture(config: Mapping[str, Any]) -> Traits:
-    text = config.get("text_config") if isinstance(config.get("text_config"), Mapping) else config
-    assert isinstance(text, Mapping)
-    heads, hidden = _number(text, "num_attention_heads"), _number(text, "hidden_size")
+    text = text_part(config)
+    heads = _number(text, "num_attention_heads")
     kv_heads = _number(text, "num_key_value_heads") or heads
     experts = next((n for key in _EXPERTS if (n := _number(text, key))), None)
     is_mla = _number(text, "kv_lora_rank") is not None if config else None
     return {
         "heads": heads,
         "kv_heads": kv_heads,
-        "head_size": _number(text, "head_dim") or (hidden // heads if hidden and heads else None),
-        "layers": _number(text, "num_hidden_layers"),
         "moe": None if not config else experts is not None,
         "mla": is_mla,
         "recurrent": None if not config else _is_recurrent(text),
