@@ -22,6 +22,7 @@ from proxy.bootstrap import Bootstrap
 from proxy.config import ProxyConfig
 from proxy.dispatch import Dispatcher
 from proxy.engine import EngineClient
+from proxy.engines_page import EnginesPage
 from proxy.evidence import NoEvidence
 from proxy.exchange import Exchange
 from proxy.exposition import Exposition
@@ -63,7 +64,7 @@ def create_apps(
     pool = Pool(config)
     admission = admission or Admission(settings.admission)
     metrics = Metrics(registry, pool)
-    registry.register(Gauges(pool, admission, queues=settings.selection.prefill is Policy.TTFT))
+    registry.register(Gauges(pool, admission, settings.alerts, queues=settings.selection.prefill is Policy.TTFT))
     exposition = Exposition(registry, shared, lambda: {member.instance.name for member in pool.members})
     client = EngineClient(engine_key(settings, os.environ))
     tracer = tracer_of(settings.tracing)
@@ -97,7 +98,7 @@ def create_apps(
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     dispatcher = Dispatcher(settings, pool, steering, client, metrics, releases)
-    ops = ops_routes(settings, pool, admission, follower, exposition, prover)
+    ops = ops_routes(settings, pool, admission, follower, exposition, EnginesPage(pool, settings.frozen_after), prover)
     admin = None
     if settings.admin is not None:
         admin = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)

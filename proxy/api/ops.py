@@ -1,5 +1,6 @@
-"""``GET /health``, ``/ready``, ``/pairs`` and ``/metrics``: for those who operate the proxy."""
+"""``GET /health``, ``/ready``, ``/pairs``, ``/metrics`` and ``/metrics/engines``: for those who operate the proxy."""
 
+import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -11,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from proxy.admission import Admission
 from proxy.api.gate import client_of
+from proxy.engines_page import EnginesPage
 from proxy.exposition import Exposition
 from proxy.follow import ConfigFollower
 from proxy.pair import Standing
@@ -27,6 +29,7 @@ def ops_routes(
     admission: Admission,
     follower: ConfigFollower | None,
     exposition: Exposition,
+    engines: EnginesPage,
     prover: Prover,
 ) -> APIRouter:
     """The routes over the live state."""
@@ -57,6 +60,12 @@ def ops_routes(
         text, kind = exposition.text(request.headers.get("accept", ""))
         return Response(text, headers={"content-type": kind})
 
+    @router.get("/metrics/engines", response_model=None)
+    async def metrics_of_engines(request: Request) -> Response:
+        # Reading a dozen engines' texts takes a tenth of a second, in which streams shall go on.
+        text, kind = await asyncio.to_thread(engines.text, request.headers.get("accept", ""))
+        return Response(text, headers={"content-type": kind})
+
     return router
 
 
@@ -70,6 +79,7 @@ def public_ops_routes() -> APIRouter:
     @router.get("/pairs", response_model=None)
     @router.post("/pairs/prove", response_model=None)
     @router.get("/metrics", response_model=None)
+    @router.get("/metrics/engines", response_model=None)
     async def elsewhere() -> Response:
         raise HTTPException(404)
 
