@@ -77,7 +77,7 @@ PAGE = Page(
                 Panel(
                     "Requests by outcome",
                     "reqps",
-                    "Good: nearly all `ok`. `refused`: there was no room, or the proxy ends; `left`: the client did not wait.",
+                    "Good: nearly all `ok`. `refused`: no room, or the proxy ends; `left`: the client did not wait.",
                     (Query(rate("duet_requests_total", "outcome"), "{{outcome}}"),),
                     ("requests-failing",),
                 ),
@@ -125,15 +125,14 @@ PAGE = Page(
                 Panel(
                     "Why requests were served aggregated",
                     "reqps",
-                    "Good: only reasons that were asked for. `no_...`, `..._failed` and `prefill_without_kv` mean that PD is "
-                    "broken.",
+                    "Good: reasons that were asked for. `no_...`, `..._failed`, `prefill_without_kv`: PD is broken.",
                     (Query(rate("duet_pd_bypassed_total", "reason"), "{{reason}}"),),
                     ("fallback-share-high",),
                 ),
                 Panel(
                     "Refused, retried, left",
                     "reqps",
-                    "Requests for which there was no room; tries after the first; clients that did not wait. Good: none.",
+                    "Requests without room; tries after the first; clients that did not wait. Good: none.",
                     (
                         Query(rate("duet_refused_total", "reason"), "refused: {{reason}}"),
                         Query(rate("duet_retries_total", "step"), "retried: {{step}}"),

@@ -229,8 +229,9 @@ def rate(counter: str, by: str, more: str = "", chosen: str = CHOSEN) -> str:
 
 def engine_rate(counter: str, by: str = "engine", more: str = "", chosen: str = CHOSEN) -> str:
     """By second; of an engine's counter, which several proxies may tell."""
-    inner = f"sum by (instance, job, namespace, {by}) (rate({counter}{{{more}{chosen}}}[$__rate_interval]))"
-    return f"max by ({by}) ({inner})"
+    kept = ", ".join(dict.fromkeys(["job", "namespace", "engine", *by.split(", ")]))
+    inner = f"sum by ({kept}, instance) (rate({counter}{{{more}{chosen}}}[$__rate_interval]))"
+    return f"sum by ({by}) (max by ({kept}) ({inner}))"
 
 
 def engine_now(gauge: str, by: str = "engine", more: str = "", chosen: str = CHOSEN) -> str:

@@ -59,7 +59,7 @@ PAGE = Page(
                 Panel(
                     "Prompt tokens from prefill",
                     "percentunit",
-                    "Of decode's prompt tokens in the last minute, those whose KV came from prefill, by decode's own counter. "
+                    "Of decode's prompt tokens in the last minute, those whose KV came from prefill, by its own counter. "
                     "Good: near 1; less where decode has prompts cached. 0 means that PD is silently off.",
                     (Query(f"max by (decode) (duet_kv_received_share{{{CHOSEN}}})", "{{decode}}"),),
                     ("pd-silently-off",),
