@@ -56,3 +56,15 @@ def test_an_alert_leads_to_a_place_in_the_runbook(rule):
         pytest.skip("docs/runbook.md is not written yet")
     headings = re.findall(r"^#+ (.+)$", RUNBOOK.read_text(), re.MULTILINE)
     assert problem in {heading.strip("` ").lower().replace(" ", "-") for heading in headings}
+
+
+def test_each_alert_is_in_the_documents_table_with_its_delay_and_severity():
+    rows = re.findall(
+        r"^\| `(Duet\w+)` \| .+ \| (.+) \| (.+) \|$", (ROOT / "docs/monitoring.md").read_text(), re.MULTILINE
+    )
+    told: dict[str, tuple[str, str]] = {}
+    for rule in rules("alert"):
+        before = told.get(rule["alert"])
+        now = (rule.get("for", "0s"), rule["labels"]["severity"])
+        told[rule["alert"]] = now if before is None else (f"{before[0]}, {now[0]}", f"{before[1]}, {now[1]}")
+    assert rows == [(alert, *row) for alert, row in told.items()]

@@ -59,7 +59,7 @@ PAGE = Page(
                 Panel(
                     "Prompt tokens from prefill",
                     "percentunit",
-                    "Of decode's prompt tokens in the last minute, those whose KV came from prefill, by its own counter. "
+                    "Of decode's prompt tokens of the last minute, those with KV from prefill, by its own counter. "
                     "Good: near 1; less where decode has prompts cached. 0 means that PD is silently off.",
                     (Query(f"max by (decode) (duet_kv_received_share{{{CHOSEN}}})", "{{decode}}"),),
                     ("pd-silently-off",),
@@ -67,7 +67,7 @@ PAGE = Page(
                 Panel(
                     "Where decode has its prompt tokens from",
                     "short",
-                    "Tokens by second. Good: `external_kv_transfer`, and `local_cache_hit` for prompts that come again.",
+                    "Tokens by second. Good: `external_kv_transfer`; `local_cache_hit` for prompts that come again.",
                     (
                         Query(
                             engine_rate("duet_engine_prompt_tokens_by_source_total", "source", 'role="decode",'),
@@ -168,7 +168,7 @@ PAGE = Page(
                 Panel(
                     "Prefill: until its KV is ready",
                     "s",
-                    "The first leg: waiting at prefill and computing the prompt. Good: follows the prompts' lengths only.",
+                    "The first leg: waiting at prefill, and the prompt. Good: follows the prompts' lengths only.",
                     percentiles("duet_handoff_seconds"),
                     ("ttft-high",),
                 ),

@@ -27,7 +27,7 @@ def _failed(chosen: str) -> str:
 PAGE = Page(
     "quantization-ab",
     "Duet: quantization, A and B",
-    "Two deployments side by side under the same traffic, one of them quantized: A is chosen as `Deployment`, B as `Other`.",
+    "Two deployments side by side under the same traffic, one of them quantized: A is `Deployment`, B is `Other`.",
     (
         Row(
             "Are the answers still good",

@@ -5,6 +5,7 @@ from tests.dashboards.parts import Page, Panel, Query, Row, engine_now, engine_r
 _DRAFTED = engine_rate("duet_engine_draft_tokens_total")
 _ACCEPTED = engine_rate("duet_engine_accepted_tokens_total")
 _DRAFTS = engine_rate("duet_engine_drafts_total")
+_BY_POSITION = engine_rate("duet_engine_accepted_tokens_by_position_total", "position")
 _TPOT_SUM = engine_rate("duet_engine_tpot_seconds_sum", more='role!="prefill",')
 _TPOT_COUNT = engine_rate("duet_engine_tpot_seconds_count", more='role!="prefill",')
 
@@ -27,7 +28,7 @@ PAGE = Page(
                 Panel(
                     "Tokens by step",
                     "short",
-                    "The model's own and those accepted, in the last minute. Good: near 1 + the length of the draft; 1 is none.",
+                    "The model's own and those accepted, of the last minute. Good: near 1 + the draft's length.",
                     (Query(engine_now("duet_engine_mean_acceptance_length"), "{{engine}}"),),
                     ("acceptance-low",),
                 ),
@@ -37,8 +38,7 @@ PAGE = Page(
                     "Of all drafts, those accepted up to this token. Where it is near 0 the draft is too long.",
                     (
                         Query(
-                            f"sum by (position) ({engine_rate('duet_engine_accepted_tokens_by_position_total', 'engine, position')})"
-                            f" / on () group_left () (sum({_DRAFTS}) > 0)",
+                            f"({_BY_POSITION}) / on () group_left () (sum({_DRAFTS}) > 0)",
                             "{{position}}",
                         ),
                     ),

@@ -1,0 +1,80 @@
+"""Real proxies and a real Prometheus with the file of rules as it is, but for its times, which are a 60th.
+
+Not here, as no proxy can be made to show it so far: DuetQuantizationDrift. DuetCanaryOverdue has a test of its own.
+"""
+
+import asyncio
+import shutil
+from contextlib import AsyncExitStack
+from inspect import isawaitable
+from pathlib import Path
+
+import pytest
+
+from tests.alerts import prometheus
+from tests.alerts.deployments import STORIES, Deployment, Story, deployed
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("prometheus") is None, reason="no prometheus here; on Debian: apt-get install prometheus"
+)
+_FASTER = 60
+_INTERVAL = "500ms"
+_PATIENCE = 90
+"""Seconds, for all alerts to fire, or to end: the slowest waits for its window and its delay, 15 minutes each."""
+Seen = set[tuple[str, str, str]]
+
+
+def _seen(alerts: list[dict[str, str]]) -> Seen:
+    return {(each["job"], each["alertname"], each.get("engine") or each.get("decode") or "") for each in alerts}
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[Path]:
+    """One for each deployment."""
+    made = [tmp_path / story.job for story in STORIES]
+    for folder in made:
+        folder.mkdir()
+    return made
+
+
+async def test_each_trouble_is_alerted_for_its_deployment_alone_and_ends_with_it(folders: list[Path], tmp_path: Path):
+    async with AsyncExitStack() as stack:
+        stories: list[tuple[Story, Deployment]] = [
+            (story, await stack.enter_async_context(deployed(story, folder)))
+            for story, folder in zip(STORIES, folders, strict=True)
+        ]
+        proxies = {story.job: deployment.address for story, deployment in stories}
+        scraper = stack.enter_context(prometheus.running(proxies, tmp_path, faster=_FASTER, interval=_INTERVAL))
+        expected = {(story.job, *alert) for story in STORIES for alert in story.expected}
+        ever: Seen = set()
+
+        async def until(wanted) -> None:
+            now: Seen = set()
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    while not wanted(now):
+                        now = _seen(await asyncio.to_thread(scraper.firing))
+                        ever.update(now)
+            except TimeoutError:
+                pytest.fail(f"missing: {sorted(expected - ever)}; firing: {sorted(now)}")
+
+        await asyncio.to_thread(_scraped, scraper, len(proxies) * 2)
+        for story, deployment in stories:
+            await _do(story.begin(deployment))
+        await until(lambda now: expected <= now)
+        for story, deployment in stories:
+            await _do(story.end(deployment))
+        await until(lambda now: not now and expected <= ever)
+    follow = {(story.job, alert) for story in STORIES for alert in story.may_follow}
+    assert {each for each in ever - expected if each[:2] not in follow} == set()
+
+
+async def _do(done: object) -> None:
+    if isawaitable(done):
+        await done
+
+
+def _scraped(scraper: prometheus.Prometheus, targets: int) -> None:
+    """Wait until all were."""
+    while len(scraper.ask("up == 1")) < targets:
+        pass
