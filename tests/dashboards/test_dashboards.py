@@ -13,10 +13,10 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from tests.alerts.rules import ROOT
 from tests.alerts.shown import unknown
+from tests.dashboards.asked import plain
 from tests.dashboards.build import FOLDER, PAGES, text
 from tests.dashboards.parts import Page
 
-VARIABLES = {"$__rate_interval": "5m", "$job": ".*", "$namespace": ".*", "$engine": ".*", "$other": ".*"}
 PROBLEMS = {
     rule["annotations"]["runbook"].partition("#")[2]
     for group in yaml.safe_load((ROOT / "helm/files/alerts.yaml").read_text())["groups"]
@@ -24,13 +24,6 @@ PROBLEMS = {
     if "alert" in rule
 }
 each = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
-
-
-def plain(expr: str) -> str:
-    """As Grafana would ask it."""
-    for name, value in VARIABLES.items():
-        expr = expr.replace(name, value)
-    return expr
 
 
 def panels(document: dict) -> list[dict]:
