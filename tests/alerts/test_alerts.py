@@ -1,6 +1,5 @@
 """Every alert fires when its trouble is there, and not when it nearly is, by promtool."""
 
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,14 +9,14 @@ import pytest
 import yaml
 
 from tests.alerts import engines, healthy, pairs, requests, speculation
-from tests.alerts.rules import FILE, HOME, Case, as_promtool, groups, quiet, rules
+from tests.alerts.prometheus import documented
+from tests.alerts.rules import FILE, HOME, ROOT, Case, as_promtool, groups, quiet, rules
+from tests.programs import needs
 
 CASES = {**requests.CASES, **pairs.CASES, **engines.CASES, **speculation.CASES}
 ALERTS = sorted({rule["alert"] for rule in rules("alert")})
 SEVERITIES = {"critical", "warning"}
-needs_promtool = pytest.mark.skipif(
-    shutil.which("promtool") is None, reason="no promtool here; on Debian: apt-get install prometheus"
-)
+needs_promtool = needs("promtool", "prometheus")
 
 
 def promtool(*arguments: str) -> None:
@@ -42,6 +41,13 @@ def group_of(alert: str) -> list[dict[str, Any]]:
 @needs_promtool
 def test_the_file_of_rules_has_no_faults():
     promtool("check", "rules", "--lint=all", "--lint-fatal", str(FILE))
+
+
+@needs_promtool
+def test_the_documented_configuration_has_no_faults(tmp_path: Path):
+    (tmp_path / "helm").symlink_to(ROOT / "helm")
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(documented()))
+    promtool("check", "config", str(tmp_path / "prometheus.yml"))
 
 
 def test_every_alert_is_shown_to_fire_and_shown_not_to():

@@ -4,7 +4,6 @@ Not here, as no proxy can be made to show it so far: DuetQuantizationDrift. Duet
 """
 
 import asyncio
-import shutil
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from inspect import isawaitable
@@ -16,10 +15,9 @@ from tests.alerts import prometheus
 from tests.alerts.deployments import STORIES, Deployment, Story, deployed
 from tests.dashboards import speculation
 from tests.dashboards.asked import without_data
+from tests.programs import needs
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("prometheus") is None, reason="no prometheus here; on Debian: apt-get install prometheus"
-)
+pytestmark = needs("prometheus", "prometheus")
 _FASTER = 30
 _PATIENCE = 240
 """Seconds, for all alerts to fire, or to end: the slowest waits for its window and its delay, 15 minutes each."""

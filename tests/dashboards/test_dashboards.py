@@ -3,7 +3,6 @@
 import itertools
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from tests.alerts.shown import unknown
 from tests.dashboards.asked import plain
 from tests.dashboards.build import FOLDER, PAGES, text
 from tests.dashboards.parts import Page
+from tests.programs import needs
 
 PROBLEMS = {
     rule["annotations"]["runbook"].partition("#")[2]
@@ -82,7 +82,7 @@ def test_its_queries_name_metrics_and_labels_that_there_are(page: Page):
 
 
 @each
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool here; on Debian: apt-get install prometheus")
+@needs("promtool", "prometheus")
 def test_prometheus_understands_its_queries(page: Page, tmp_path: Path):
     recorded = [
         {"record": f"panel_{number}", "expr": plain(query.expr)}
