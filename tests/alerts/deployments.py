@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from proxy.config import ProxyConfig
+from proxy.config import ProxyConfig, dump
 from proxy.settings import Alerts, Canary, FailurePolicy, Settings
 from tests.fakes.engine import FakeEngine
 from tests.proxy.conftest import topology_of
@@ -32,6 +32,9 @@ class Deployment:
 
     engines: dict[str, FakeEngine]
     proxy: Program
+    config: ProxyConfig
+    file: Path
+    """Of the configuration, which the proxy follows."""
 
     @property
     def address(self) -> str:
@@ -156,6 +159,13 @@ def _engines_are_content(deployment: Deployment) -> None:
     decode.more_metrics = lambda: text
 
 
+def _drain(deployment: Deployment) -> None:
+    """No canary is due through it then."""
+    new = deployment.file.with_suffix(".new")
+    new.write_text(dump(replace(deployment.config, draining=("decode-0",))))
+    os.replace(new, deployment.file)
+
+
 def _slow(deployment: Deployment, pace: float = 0.1) -> None:
     deployment.engines["decode-0"].pace = pace
 
@@ -240,6 +250,14 @@ STORIES = (
         settings=replace(_FAST, alerts=Alerts(ttft=0.08)),
     ),
     Story(
+        "unlooked",
+        ("prefill", "decode"),
+        frozenset({("DuetCanaryOverdue", "decode-0")}),
+        end=_drain,
+        settings=replace(_FAST, alerts=Alerts(canary_age=1.0)),
+        canary=Canary(interval=3600),
+    ),
+    Story(
         "unseen",
         ("prefill", "decode"),
         frozenset({("DuetTargetMissing", "")}),
@@ -261,9 +279,8 @@ async def deployed(story: Story, folder: Path) -> AsyncIterator[Deployment]:
         proxy = await stack.enter_async_context(running(config, folder, canaries=True))
         traffic = asyncio.create_task(_traffic(proxy))
         try:
-            yield Deployment(
-                {each.name: engine for each, engine in zip(topology.instances, engines, strict=True)}, proxy
-            )
+            named = {each.name: engine for each, engine in zip(topology.instances, engines, strict=True)}
+            yield Deployment(named, proxy, config, folder / "proxy.json")
         finally:
             traffic.cancel()
             await asyncio.gather(traffic, return_exceptions=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import dashboard as builders
 from grafana_foundation_sdk.builders import prometheus, stat, statetimeline, table, timeseries
 from grafana_foundation_sdk.models import common
@@ -69,7 +70,12 @@ class Panel:
 
     def built(self) -> builders.Panel:
         """For Grafana."""
-        return self._dressed(timeseries.Panel().min(0).fill_opacity(8).line_width(1)).with_override(
+        legend = common_builders.VizLegendOptions().show_legend(True).display_mode(common.LegendDisplayMode.LIST)
+        tooltip = common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI)
+        panel = timeseries.Panel().min(0).fill_opacity(8).line_width(1)
+        return self._dressed(
+            panel.legend(legend.placement(common.LegendPlacement.BOTTOM)).tooltip(tooltip)
+        ).with_override(
             MatcherConfig("byRegexp", f"^{_THRESHOLD} .*"),
             [
                 DynamicConfigValue("color", {"mode": "fixed", "fixedColor": "red"}),
@@ -95,7 +101,9 @@ class Number(Panel):
     height = 4
 
     def built(self):
-        return self._dressed(stat.Panel().no_value("–").graph_mode(common.BigValueGraphMode.NONE))
+        last = common_builders.ReduceDataOptions().calcs(["lastNotNull"])
+        panel = stat.Panel().no_value("–").graph_mode(common.BigValueGraphMode.NONE)
+        return self._dressed(panel.reduce_options(last))
 
     def _target(self, query, ref):
         return super()._target(query, ref).instant()
@@ -133,7 +141,7 @@ class Table(Panel):
 
     def built(self):
         hidden = {"Time": True, "Value": True, "__name__": True, "instance": True, "metrics_path": True}
-        return self._dressed(table.Panel()).with_transformation(
+        return self._dressed(table.Panel().show_header(True)).with_transformation(
             DataTransformerConfig("organize", options={"excludeByName": hidden})
         )
 

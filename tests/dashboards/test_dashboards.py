@@ -55,6 +55,7 @@ def test_its_panels_have_numbers_of_their_own_and_do_not_overlap(page: Page):
         at = panel["gridPos"]
         cells = set(itertools.product(range(at["x"], at["x"] + at["w"]), range(at["y"], at["y"] + at["h"])))
         assert at["x"] + at["w"] <= 24, panel["title"]
+        assert panel["type"] == "row" or panel["options"], panel["title"]
         assert taken.isdisjoint(cells), panel["title"]
         taken |= cells
 
