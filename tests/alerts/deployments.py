@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from proxy.config import ProxyConfig, dump
+from proxy.config import ProxyConfig
 from proxy.settings import Alerts, Canary, FailurePolicy, Settings
 from tests.fakes.engine import FakeEngine
 from tests.proxy.conftest import topology_of
@@ -32,9 +32,8 @@ class Deployment:
 
     engines: dict[str, FakeEngine]
     proxy: Program
-    config: ProxyConfig
-    file: Path
-    """Of the configuration, which the proxy follows."""
+    proves: bool = False
+    """Whether canaries are asked for, beside the traffic."""
 
     @property
     def address(self) -> str:
@@ -76,6 +75,8 @@ class Counted:
             "request_time_per_output_token_seconds_count": 10,
             'request_time_per_output_token_seconds_bucket{le="0.05"': 10,
             'request_time_per_output_token_seconds_bucket{le="+Inf"': 10,
+            'inter_token_latency_seconds_bucket{le="0.05"': 10,
+            'inter_token_latency_seconds_bucket{le="+Inf"': 10,
             'spec_decode_num_accepted_tokens_per_pos_total{position="0"': 15,
             'spec_decode_num_accepted_tokens_per_pos_total{position="1"': 5,
             'request_success_total{finished_reason="stop"': 1,
@@ -159,11 +160,8 @@ def _engines_are_content(deployment: Deployment) -> None:
     decode.more_metrics = lambda: text
 
 
-def _drain(deployment: Deployment) -> None:
-    """No canary is due through it then."""
-    new = deployment.file.with_suffix(".new")
-    new.write_text(dump(replace(deployment.config, draining=("decode-0",))))
-    os.replace(new, deployment.file)
+def _look(deployment: Deployment) -> None:
+    deployment.proves = True
 
 
 def _slow(deployment: Deployment, pace: float = 0.1) -> None:
@@ -217,9 +215,8 @@ STORIES = (
         frozenset({("DuetRequestsFailing", ""), ("DuetBreakerOpen", "aggregated-0")}),
         _all_fail,
         _none_fails,
-        settings=replace(_FAST, failure_policy=FailurePolicy.FAIL),
-        # It has work, its counters stand still, and it refuses a request for one token.
-        may_follow=frozenset({"DuetEngineFrozen"}),
+        # Its counters stand still, too, and it refuses a request for one token: it would soon be taken for frozen.
+        settings=replace(_FAST, failure_policy=FailurePolicy.FAIL, frozen_after=600.0),
     ),
     Story(
         "counters",
@@ -253,8 +250,8 @@ STORIES = (
         "unlooked",
         ("prefill", "decode"),
         frozenset({("DuetCanaryOverdue", "decode-0")}),
-        end=_drain,
-        settings=replace(_FAST, alerts=Alerts(canary_age=1.0)),
+        end=_look,
+        settings=replace(_FAST, alerts=Alerts(canary_age=10.0)),
         canary=Canary(interval=3600),
     ),
     Story(
@@ -277,26 +274,33 @@ async def deployed(story: Story, folder: Path) -> AsyncIterator[Deployment]:
         topology = topology_of(engines)
         config = ProxyConfig(topology, replace(story.settings, canary=story.canary))
         proxy = await stack.enter_async_context(running(config, folder, canaries=True))
-        traffic = asyncio.create_task(_traffic(proxy))
+        named = {each.name: engine for each, engine in zip(topology.instances, engines, strict=True)}
+        deployment = Deployment(named, proxy)
+        traffic = asyncio.create_task(_traffic(deployment))
         try:
-            named = {each.name: engine for each, engine in zip(topology.instances, engines, strict=True)}
-            yield Deployment(named, proxy, config, folder / "proxy.json")
+            yield deployment
         finally:
             traffic.cancel()
             await asyncio.gather(traffic, return_exceptions=True)
 
 
-async def _traffic(proxy: Program) -> None:
+async def _traffic(deployment: Deployment) -> None:
     """A request every now and then, whatever became of those before."""
     async with asyncio.TaskGroup() as requests:
         number = 0
         while True:
             number += 1
-            requests.create_task(_ask(proxy, number))
+            requests.create_task(_ask(deployment.proxy, number))
+            if deployment.proves:
+                requests.create_task(_post(deployment.proxy, "/pairs/prove"))
             await asyncio.sleep(_PAUSE)
 
 
 async def _ask(proxy: Program, number: int) -> None:
     body = {"model": "fake", "prompt": f"question {number} of many", "max_tokens": 4, "stream": True}
+    await _post(proxy, "/v1/completions", body)
+
+
+async def _post(proxy: Program, path: str, body: object = None) -> None:
     with suppress(httpx.HTTPError):
-        await proxy.client.post("/v1/completions", json=body, timeout=20)
+        await proxy.client.post(path, json=body, timeout=20)

