@@ -11,7 +11,9 @@ from pathlib import Path
 import httpx
 
 from proxy.config import ProxyConfig
+from proxy.reference import Reference, ReferenceAnswer, dump
 from proxy.settings import Alerts, Canary, FailurePolicy, Settings
+from proxy.settings import Reference as Where
 from tests.fakes.engine import FakeEngine
 from tests.proxy.conftest import topology_of
 from tests.proxy.program import Program, running
@@ -21,6 +23,7 @@ _PAUSE = 0.4
 _FAST = Settings(probe_interval=0.5, frozen_after=2.0)
 _OFTEN = Canary(interval=1.0)
 _NEVER = Canary(enabled=False)
+_ANSWERS = Reference("fake", (ReferenceAnswer((1, 2), (3, 4, 5, 6)), ReferenceAnswer((7,), (8, 9))))
 
 Expected = frozenset[tuple[str, str]]
 """Alerts and whom they are about: an engine, a pair's decode engine, or nobody."""
@@ -55,6 +58,8 @@ class Story:
     canary: Canary = _OFTEN
     may_follow: frozenset[str] = frozenset()
     """Alerts that the same trouble may bring, too."""
+    is_compared: bool = False
+    """Its engines are, with reference answers."""
 
 
 class Counted:
@@ -164,6 +169,10 @@ def _look(deployment: Deployment) -> None:
     deployment.proves = True
 
 
+def _drift(deployment: Deployment, places: int = 2) -> None:
+    deployment.engines["decode-0"].drift = places
+
+
 def _slow(deployment: Deployment, pace: float = 0.1) -> None:
     deployment.engines["decode-0"].pace = pace
 
@@ -247,6 +256,14 @@ STORIES = (
         settings=replace(_FAST, alerts=Alerts(ttft=0.08)),
     ),
     Story(
+        "quantized",
+        ("prefill", "decode"),
+        frozenset({("DuetQuantizationDrift", "decode-0")}),
+        _drift,
+        lambda deployment: _drift(deployment, 0),
+        is_compared=True,
+    ),
+    Story(
         "unlooked",
         ("prefill", "decode"),
         frozenset({("DuetCanaryOverdue", "decode-0")}),
@@ -272,7 +289,7 @@ async def deployed(story: Story, folder: Path) -> AsyncIterator[Deployment]:
         for engine in engines:
             await stack.enter_async_context(engine)
         topology = topology_of(engines)
-        config = ProxyConfig(topology, replace(story.settings, canary=story.canary))
+        config = ProxyConfig(topology, _settings(story, folder))
         proxy = await stack.enter_async_context(running(config, folder, canaries=True))
         named = {each.name: engine for each, engine in zip(topology.instances, engines, strict=True)}
         deployment = Deployment(named, proxy)
@@ -282,6 +299,15 @@ async def deployed(story: Story, folder: Path) -> AsyncIterator[Deployment]:
         finally:
             traffic.cancel()
             await asyncio.gather(traffic, return_exceptions=True)
+
+
+def _settings(story: Story, folder: Path) -> Settings:
+    settings = replace(story.settings, canary=story.canary)
+    if not story.is_compared:
+        return settings
+    file = folder / "answers.json"
+    file.write_text(dump(_ANSWERS))
+    return replace(settings, reference=Where(str(file), interval=1.0))
 
 
 async def _traffic(deployment: Deployment) -> None:

@@ -16,8 +16,6 @@ _OTHERS = {
     "DCGM_FI_DEV_FB_USED": {"Hostname", "gpu"},
 }
 """Of Prometheus itself, and of NVIDIA's dcgm-exporter."""
-NOT_YET = {"duet_reference_agreement": {"engine"}}
-"""What a rule waits for that no proxy shows so far: without it the rule is silent."""
 _METRIC = re.compile(r"\b(duet[_:][\w:]+|DCGM_\w+|ALERTS|up)\b(?:\{([^}]*)\})?")
 _LIST = re.compile(r"\b(?:by|on|ignoring|without|group_left|group_right)\s*\(([^)]*)\)")
 _STRING = re.compile(r'"[^"]*"')
@@ -39,7 +37,7 @@ def known() -> dict[str, set[str]]:
     shown = dict(sample for each in (*instruments.ALL, *engines) for sample in _samples(each))
     labels = set().union(*shown.values())
     recorded = {rule["record"]: labels for rule in rules("record")}
-    return shown | recorded | _OTHERS | NOT_YET
+    return shown | recorded | _OTHERS
 
 
 def unknown(expr: str) -> set[str]:

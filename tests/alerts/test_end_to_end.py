@@ -1,7 +1,4 @@
-"""Real proxies and a real Prometheus with the file of rules as it is, but for its times, which are a 30th.
-
-Not here, as no proxy shows what it looks at so far: DuetQuantizationDrift.
-"""
+"""Real proxies and a real Prometheus with the file of rules as it is, but for its times, which are a 30th."""
 
 import asyncio
 from collections.abc import Callable
@@ -41,9 +38,8 @@ def folders(tmp_path: Path) -> list[Path]:
     return made
 
 
-def test_all_alerts_are_tried_that_can_be():
-    tried = {alert for story in STORIES for alert, _ in story.expected}
-    assert {rule["alert"] for rule in rules("alert")} - tried == {"DuetQuantizationDrift"}
+def test_all_alerts_are_tried():
+    assert {alert for story in STORIES for alert, _ in story.expected} == {rule["alert"] for rule in rules("alert")}
 
 
 @pytest.mark.timeout(600)

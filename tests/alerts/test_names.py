@@ -7,7 +7,7 @@ import pytest
 
 from proxy.settings import Alerts
 from tests.alerts.rules import ROOT, rules
-from tests.alerts.shown import NOT_YET, known, unknown
+from tests.alerts.shown import unknown
 
 RUNBOOK = ROOT / "docs/runbook.md"
 RULES = list(rules("alert")) + list(rules("record"))
@@ -24,11 +24,6 @@ def test_what_does_not_exist_is_found_out():
         "duet_engine_up{rolle}",
         "duet_engine_ups",
     }
-
-
-def test_what_a_rule_waits_for_is_not_there_yet():
-    shown = {name for name, labels in known().items() if labels is not NOT_YET.get(name)}
-    assert shown.isdisjoint(NOT_YET)
 
 
 def test_each_threshold_is_used_by_a_rule_and_each_that_is_used_can_be_set():
