@@ -39,8 +39,8 @@ def ended(state: State, restarts: int, started_at: float = NOW - 60) -> Sight:
 
 LOGS = {
     "port-taken": "OSError: [Errno 98] error while attempting to bind on address: address already in use",
-    "no-room-for-kv-cache": "ValueError: No available memory for the cache blocks. Try increasing gpu_memory_utilization",
-    "memory-profiling-failed": "AssertionError: Error in memory profiling. Initial free memory 3, current free memory 4.",
+    "no-room-for-kv-cache": "ValueError: No available memory for the cache blocks.",
+    "memory-profiling-failed": "AssertionError: Error in memory profiling. Initial free memory 3",
     "device-taken": "ValueError: Free memory on device (2.1/79.1 GiB) on startup is less than desired GPU memory",
     "out-of-memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
     "torchvision-mismatch": "RuntimeError: operator torchvision::nms does not exist",
@@ -92,7 +92,6 @@ def test_each_problem_has_an_id_of_its_own_and_says_all_that_helps():
     problems = [check.problem for check in CHECKS]
     assert len({each.id for each in problems}) == len(problems)
     for each in problems:
-        assert all(text.endswith((".", "`", ")", "y", "e", "s")) or text for text in (each.symptom, each.cause))
         assert all((each.symptom, each.cause, each.look_at, each.fix))
 
 
