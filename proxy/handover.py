@@ -155,7 +155,7 @@ class HandOver:
             without_kv = isinstance(error, PrefillWithoutKV)
             raise HandOverFailed(Bypass.PREFILL_WITHOUT_KV if without_kv else Bypass.PREFILL_FAILED, error) from error
         evidence.settle(None)
-        self._metrics.handoff.observe(time.monotonic() - started)
+        self._metrics.handed_off(time.monotonic() - started)
         return found
 
     async def _decode(

@@ -24,6 +24,12 @@ def duet(port: int, prefill: str, decode: str, folder: Path) -> list[str]:
     return [sys.executable, "-P", "-m", "proxy", "--config", str(config)]
 
 
+def without_metrics(port: int, prefill: str, decode: str, folder: Path) -> list[str]:
+    """This proxy, which counts nothing."""
+    *_, option, config = duet(port, prefill, decode, folder)
+    return [sys.executable, "-P", "-m", "tests.bench.without_metrics", option, config]
+
+
 def vllm_router(port: int, prefill: str, decode: str, folder: Path) -> list[str]:
     """The Rust router of the vLLM project, from PyPI."""
     return [
@@ -38,4 +44,9 @@ def naive(port: int, prefill: str, decode: str, folder: Path) -> list[str]:
     return [sys.executable, "-m", "tests.bench.naive", str(port), prefill, decode]
 
 
-CONTENDERS: Mapping[str, Start] = {"duet": duet, "vllm-router": vllm_router, "naive FastAPI + httpx": naive}
+CONTENDERS: Mapping[str, Start] = {
+    "duet": duet,
+    "duet without metrics": without_metrics,
+    "vllm-router": vllm_router,
+    "naive FastAPI + httpx": naive,
+}

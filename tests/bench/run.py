@@ -190,11 +190,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0, help="per case and contender")
     parser.add_argument("--case", default="", help="only cases whose name contains this")
+    parser.add_argument("--who", default="", help="only contenders whose name contains this")
     parser.add_argument("--to", type=Path, help="also write the table to this file")
     options = parser.parse_args()
     cases = [case for case in CASES if options.case in case.name]
     cores = sorted(psutil.Process().cpu_affinity() or [0])
-    names = [name for name in CONTENDERS if name != "vllm-router" or VLLM_ROUTER.exists()]
+    there = [name for name in CONTENDERS if name != "vllm-router" or VLLM_ROUTER.exists()]
+    names = [name for name in there if options.who in name]
     with tempfile.TemporaryDirectory() as folder:
         samples = run(Bench(Path(folder), cores, options.seconds), names, cases, options.rounds)
     where = f"{platform.processor() or platform.machine()}, {len(cores)} cores, Python {platform.python_version()}"
