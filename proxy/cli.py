@@ -1,5 +1,5 @@
-"""``proxy --config FILE``: serves until it is told to stop. ``proxy --new-key NAME``: makes a client's key.
-``proxy --metrics``: explains the metrics.
+"""``proxy --config FILE``: serves until it is told to stop. ``proxy --new-key NAME``: makes a key of a client or an
+operator. ``proxy --metrics``: explains the metrics.
 
 Exit codes: 2 wrong arguments, 3 wrong configuration, 4 the address cannot be had, 5 workers keep dying.
 """
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="proxy", description="Serves a topology of vLLM instances as one OpenAI API.")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--config", type=Path, metavar="FILE", help="serve by this configuration, JSON")
-    what.add_argument("--new-key", metavar="NAME", help="make a key for a client of this name, print it and end")
+    what.add_argument("--new-key", metavar="NAME", help="make a key for a client or an operator, print it and end")
     what.add_argument("--metrics", action="store_true", help="print what each metric means, in Markdown, and end")
     parser.add_argument("--host", help="instead of the configuration's")
     parser.add_argument("--port", type=int, help="instead of the configuration's")
@@ -117,8 +117,9 @@ def _parser() -> argparse.ArgumentParser:
 def _print_new_key(name: str) -> int:
     key, digest = new_key()
     sys.stdout.write(
-        f"The client's key, which is kept nowhere:  {key}\n"
-        f"For proxy.client_keys in the profile:     - {{name: {name}, sha256: {digest}}}\n"
+        f"The key, which is kept nowhere:  {key}\n"
+        f"For proxy.client_keys in the profile, or proxy.admin_keys if it is an operator's:  "
+        f"- {{name: {name}, sha256: {digest}}}\n"
     )
     return 0
 

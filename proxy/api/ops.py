@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from proxy.admission import Admission
-from proxy.api.gate import client_of
+from proxy.api.gate import client_of, operator_of
 from proxy.exposition import Exposition
 from proxy.follow import ConfigFollower
 from proxy.pair import Standing
@@ -40,7 +40,8 @@ def ops_routes(
         if follower is not None:
             state["configuration"] = follower.problem or "as in the file"
         status = 200 if state["ready"] else 503
-        if settings.client_keys and settings.admin is None and client_of(request.scope) is None:
+        is_known = client_of(request.scope) is not None or operator_of(request.scope) is not None
+        if settings.client_keys and settings.admin is None and not is_known:
             return JSONResponse({"ready": state["ready"], "draining": state["draining"]}, status)
         return JSONResponse(state, status)
 
@@ -69,6 +70,9 @@ def public_ops_routes() -> APIRouter:
     @router.get("/ready", response_model=None)
     @router.get("/pairs", response_model=None)
     @router.post("/pairs/prove", response_model=None)
+    @router.get("/overview", response_model=None)
+    @router.get("/ui", response_model=None)
+    @router.get("/ui/{part:path}", response_model=None)
     @router.get("/metrics", response_model=None)
     async def elsewhere() -> Response:
         raise HTTPException(404)

@@ -1,0 +1,99 @@
+"""``GET /overview``: all that a person wants to see, in one document."""
+
+import time
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from proxy.admission import Admission
+from proxy.api.gate import operator_of
+from proxy.api.ops import matrix, readiness
+from proxy.follow import ConfigFollower
+from proxy.overview.about import about
+from proxy.overview.condition import condition
+from proxy.overview.failures import Failures
+from proxy.overview.history import History
+from proxy.pool import Pool
+from proxy.settings import Settings
+
+
+class Overview:
+    """Reads the live state; ``path`` is the configuration's, beside which the launcher tells of the deployment."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        pool: Pool,
+        admission: Admission,
+        follower: ConfigFollower | None,
+        history: History,
+        failures: Failures,
+        path: Path | None,
+    ) -> None:
+        self._settings = settings
+        self._pool = pool
+        self._admission = admission
+        self._follower = follower
+        self._history = history
+        self._failures = failures
+        self._path = path
+        self._started_at = time.time()
+        self._version = _version()
+
+    def document(self, operator: str | None) -> dict[str, object]:
+        """All of it; ``operator`` is the name of the key of one who may act."""
+        state = readiness(self._settings, self._pool, draining=self._admission.closed)
+        found = condition(self._pool, ready=bool(state["ready"]), draining=self._admission.closed)
+        problem = "" if self._follower is None else self._follower.problem
+        return {
+            "at": time.time(),
+            "health": found.health,
+            "reasons": found.reasons,
+            "proxy": {
+                "version": self._version,
+                "started_at": self._started_at,
+                "workers": self._settings.workers,
+                "ready": state["ready"],
+                "draining": state["draining"],
+                "modes": state["modes"],
+                "configuration": problem or "as in the file",
+                "actions": self._actions(operator),
+            },
+            "about": about(self._path),
+            "instances": state["instances"],
+            **matrix(self._pool),
+            "failures": self._failures.latest(),
+            "history": {
+                "interval": self._history.interval,
+                "points": [asdict(point) for point in self._history.points],
+            },
+            "thresholds": {},
+        }
+
+    def _actions(self, operator: str | None) -> str:
+        """Whether whoever asks may do what changes something."""
+        if not self._settings.admin_keys:
+            return "unconfigured"
+        return "locked" if operator is None else "unlocked"
+
+
+def overview_routes(overview: Overview) -> APIRouter:
+    """The route."""
+    router = APIRouter()
+
+    @router.get("/overview", response_model=None)
+    async def all_of_it(request: Request) -> Response:
+        return JSONResponse(overview.document(operator_of(request.scope)), headers={"cache-control": "no-store"})
+
+    return router
+
+
+def _version() -> str | None:
+    try:
+        return version("duet-serve")
+    except PackageNotFoundError:  # run from a checkout
+        return None
