@@ -83,27 +83,24 @@ class Gate:
     def _check(self, scope: Scope) -> None:
         """Raises the reason not to let the request in."""
         path, headers = scope["path"], scope["headers"]
-        operates = path in _OPS or (scope["method"], path) in _ACTIONS
-        if self._operators is not None and operates:
-            self._check_operator(scope)
-        if self._keyring is not None:
-            scope[_CLIENT] = self._keyring.owner(headers)
-            if scope[_CLIENT] is None and operator_of(scope) is None and not _is_open(scope):
-                raise Unauthorized(
-                    "This address needs a key: send Authorization: Bearer KEY, with a key that is valid."
-                )
-        if self._hides_keys:
-            scope["headers"] = without_keys(headers)
-        if self._admission.closed and path not in _OPS and not _is_page(path):
-            raise Draining
-
-    def _check_operator(self, scope: Scope) -> None:
-        assert self._operators is not None
-        scope[_OPERATOR] = self._operators.owner(scope["headers"])
-        if scope[_OPERATOR] is None and (scope["method"], scope["path"]) in _ACTIONS:
+        if self._operators is not None:
+            scope[_OPERATOR] = self._operators.owner(headers)
+        operator = operator_of(scope)
+        if self._operators is not None and operator is None and (scope["method"], path) in _ACTIONS:
             raise Unauthorized(
                 "This needs an operator's key: send Authorization: Bearer KEY, with one of proxy.admin_keys."
             )
+        if self._keyring is not None:
+            scope[_CLIENT] = self._keyring.owner(headers)
+            may_look = operator is not None and (path in _OPS or (scope["method"], path) in _ACTIONS)
+            if scope[_CLIENT] is None and not may_look and not _is_open(scope):
+                raise Unauthorized(
+                    "This address needs a key: send Authorization: Bearer KEY, with a key that is valid."
+                )
+        if self._hides_keys or operator is not None:
+            scope["headers"] = without_keys(headers)
+        if self._admission.closed and path not in _OPS and not _is_page(path):
+            raise Draining
 
     async def _refuse(self, error: ProxyError, scope: Scope, receive: Receive, send: Send) -> None:
         given = value_of(scope["headers"], b"x-request-id")

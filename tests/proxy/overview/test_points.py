@@ -1,0 +1,158 @@
+"""Two samples become a point of the history."""
+
+import asyncio
+
+import pytest
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.parser import text_string_to_metric_families
+
+from proxy.overview.history import History
+from proxy.overview.point import WANTED, Point, point
+from proxy.overview.quantile import quantile
+from proxy.overview.sample import Sample, take
+
+
+def sample(clock: float, text: str = "") -> Sample:
+    """Of metrics in Prometheus's format."""
+    return Sample(1000 + clock, clock, take(text_string_to_metric_families(text), WANTED).values)
+
+
+def between(before: str, now: str, seconds: float = 5.0) -> Point:
+    """The point of two such texts."""
+    return point(sample(0, before), sample(seconds, now))
+
+
+def requests(outcome: str, count: int, path: str = "pd", endpoint: str = "completions") -> str:
+    labels = f'endpoint="{endpoint}",path="{path}",model="m",status="200",outcome="{outcome}"'
+    return f"duet_requests_total{{{labels}}} {count}\n"
+
+
+def buckets(name: str, counts: dict[str, int], labels: str = "") -> str:
+    return "".join(f'{name}_bucket{{{labels}le="{bound}"}} {count}\n' for bound, count in counts.items())
+
+
+def engine(name: str, value: float, who: str = "decode-0", labels: str = "") -> str:
+    role = who.partition("-")[0]
+    return f'duet_engine_{name}{{engine="{who}",role="{role}"{labels}}} {value}\n'
+
+
+def test_rates_are_what_came_by_the_seconds_between():
+    shown = between(requests("ok", 100), requests("ok", 140) + requests("failed", 6) + requests("left", 4))
+    assert (shown.at, shown.requests_per_second, shown.failed_per_second) == (1005, 10.0, pytest.approx(1.2))
+
+
+def test_without_any_traffic_rates_are_zero_and_the_rest_is_unknown():
+    shown = between("", "")
+    assert (shown.requests_per_second, shown.failed_per_second) == (0, 0)
+    assert {shown.ttft_p50, shown.tpot_p95, shown.acceptance_rate, shown.kv_cache_usage, shown.pd_share} == {None}
+    assert {shown.output_tokens_per_second, shown.kv_received_share, shown.in_flight, shown.waiting} == {None}
+
+
+def test_a_counter_that_begins_anew_counts_what_has_come_since():
+    assert between(requests("ok", 1000), requests("ok", 10)).requests_per_second == 2
+
+
+def test_a_series_that_vanishes_takes_nothing_away():
+    assert between(requests("ok", 10) + requests("left", 7), requests("ok", 20)).requests_per_second == 2
+
+
+def test_an_engine_that_appears_is_not_taken_to_have_generated_all_it_counts_within_one_interval():
+    known = engine("generation_tokens_total", 50)
+    more = engine("generation_tokens_total", 100) + engine("generation_tokens_total", 1e6, "decode-1")
+    assert between(known, more).output_tokens_per_second == 10
+    assert between("", known).output_tokens_per_second is None
+
+
+def test_output_tokens_are_those_of_the_engines_that_answer():
+    before = engine("generation_tokens_total", 0) + engine("generation_tokens_total", 0, "prefill-0")
+    now = engine("generation_tokens_total", 25) + engine("generation_tokens_total", 5, "prefill-0")
+    assert between(before, now).output_tokens_per_second == 5
+
+
+def test_times_are_estimated_as_prometheus_does_and_only_of_what_came_since():
+    old = {"0.1": 900, "0.2": 900, "0.5": 900, "+Inf": 900}
+    new = {"0.1": 900, "0.2": 910, "0.5": 918, "+Inf": 920}
+    shown = between(buckets("duet_ttft_seconds", old), buckets("duet_ttft_seconds", new))
+    assert shown.ttft_p50 == pytest.approx(0.2)
+    assert shown.ttft_p95 == pytest.approx(0.5)  # above all bounds: the greatest of them
+    assert between(buckets("duet_ttft_seconds", new), buckets("duet_ttft_seconds", new)).ttft_p50 is None
+
+
+def test_events_are_no_tokens_where_tokens_are_known():
+    name = "duet_time_per_output_token_seconds"
+    exact = buckets(name, {"0.01": 10, "0.1": 10, "+Inf": 10}, 'counted="tokens",')
+    coarse = buckets(name, {"0.01": 0, "0.1": 90, "+Inf": 90}, 'counted="events",')
+    assert between("", exact + coarse).tpot_p95 == pytest.approx(0.0095)
+    assert between("", coarse).tpot_p95 == pytest.approx(0.01 + 0.09 * 0.95)
+
+
+def test_a_quantile_lies_within_its_bucket():
+    counts = {0.1: 10.0, 0.2: 30.0, float("inf"): 30.0}
+    assert quantile(0.5, counts) == pytest.approx(0.125)
+    assert quantile(0.1, counts) == pytest.approx(0.03)
+    assert quantile(0.5, {}) is None
+    assert quantile(0.5, {0.1: 0.0, float("inf"): 4.0}) == 0.1
+
+
+def test_acceptance_is_that_of_the_interval():
+    def counts(drafts: int, drafted: int, accepted: int) -> str:
+        return (
+            engine("drafts_total", drafts)
+            + engine("draft_tokens_total", drafted)
+            + engine("accepted_tokens_total", accepted)
+        )
+
+    shown = between(counts(100, 300, 290), counts(110, 330, 305))
+    assert (shown.acceptance_rate, shown.mean_acceptance_length) == (0.5, 2.5)
+    assert between(counts(100, 300, 290), counts(100, 300, 290)).acceptance_rate is None
+
+
+def test_the_share_that_was_received_is_that_of_decode():
+    def counts(tokens: int, received: int) -> str:
+        source = ',source="external_kv_transfer"'
+        return (
+            engine("prompt_tokens_total", tokens)
+            + engine("prompt_tokens_total", 10 * tokens, "prefill-0")
+            + engine("prompt_tokens_by_source_total", received, labels=source)
+            + engine("prompt_tokens_by_source_total", tokens - received, labels=',source="local_compute"')
+        )
+
+    assert between(counts(100, 100), counts(200, 175)).kv_received_share == 0.75
+
+
+def test_of_the_requests_on_routes_that_generate_the_share_of_pd_is_told():
+    now = requests("ok", 9) + requests("ok", 1, "aggregated") + requests("ok", 90, "aggregated", "other")
+    assert between("", now + requests("failed", 5, "none")).pd_share == 0.9
+
+
+def test_the_fullest_cache_and_all_that_wait_are_told():
+    now = engine("kv_cache_usage_ratio", 0.2) + engine("kv_cache_usage_ratio", 0.7, "prefill-0")
+    now += engine("requests_waiting", 3) + "duet_waiting 2\nduet_admitted 8\n"
+    shown = between("", now)
+    assert (shown.kv_cache_usage, shown.waiting, shown.in_flight) == (0.7, 5, 8)
+
+
+async def test_the_history_begins_with_the_second_sample_and_has_an_end():
+    registry = CollectorRegistry()
+    counter = Counter("duet_requests", "", ["endpoint", "path", "outcome"], registry=registry)
+    history = History(registry.collect, in_thread=False)
+    await history.sample()
+    assert history.points == ()
+    for _ in range(130):
+        counter.labels("completions", "pd", "ok").inc()
+        await history.sample()
+    assert len(history.points) == 120
+    assert history.points[-1].requests_per_second > 0
+
+
+async def test_a_sample_that_fails_ends_nothing(caplog):
+    def fails() -> list:
+        raise OSError("no such folder")
+
+    history = History(fails, in_thread=True, interval=0)
+    running = asyncio.create_task(history.run())
+    while "sampling the metrics failed" not in caplog.text:
+        await asyncio.sleep(0)
+    assert not running.done()
+    running.cancel()
+    assert caplog.text.count("sampling the metrics failed") == 1
