@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -24,6 +25,7 @@ from proxy.bootstrap import Bootstrap
 from proxy.config import ProxyConfig
 from proxy.dispatch import Dispatcher
 from proxy.engine import EngineClient
+from proxy.engines_page import EnginesPage
 from proxy.evidence import NoEvidence
 from proxy.exchange import Exchange
 from proxy.exposition import Exposition
@@ -35,6 +37,7 @@ from proxy.keys import Keyring, engine_key
 from proxy.metrics import Metrics
 from proxy.overview.failures import Failures
 from proxy.overview.history import History
+from proxy.overview.present import engines
 from proxy.pool import Pool
 from proxy.proof.canary import Canary
 from proxy.proof.prover import Prover
@@ -68,9 +71,10 @@ def create_apps(
     admission = admission or Admission(settings.admission)
     failures = Failures(shared)
     metrics = Metrics(registry, pool, failures)
-    registry.register(Gauges(pool, admission, queues=settings.selection.prefill is Policy.TTFT))
+    registry.register(Gauges(pool, admission, settings.alerts, queues=settings.selection.prefill is Policy.TTFT))
     exposition = Exposition(registry, shared, lambda: {member.instance.name for member in pool.members})
-    history = History(exposition.families, in_thread=shared is not None)
+    told = partial(engines, pool, settings.frozen_after)
+    history = History(exposition.families, told, in_thread=shared is not None)
     client = EngineClient(engine_key(settings, os.environ))
     tracer = tracer_of(settings.tracing)
     releases = Releases(pool, client, metrics)
@@ -107,7 +111,7 @@ def create_apps(
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     dispatcher = Dispatcher(settings, pool, steering, client, metrics, releases)
-    ops = ops_routes(settings, pool, admission, follower, exposition, prover)
+    ops = ops_routes(settings, pool, admission, follower, exposition, EnginesPage(pool, settings.frozen_after), prover)
     overview = Overview(settings, pool, admission, follower, history, failures, path)
     ops.include_router(overview_routes(overview))
     ops.include_router(page_routes())

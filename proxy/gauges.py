@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -9,10 +10,11 @@ from prometheus_client.registry import Collector
 from proxy import instruments as known
 from proxy.admission import Admission
 from proxy.breaker import State
-from proxy.instruments import Instrument
+from proxy.instrument import Instrument
 from proxy.pair import Pair
 from proxy.pool import Member, Pool
 from proxy.proof.proof import Verdict
+from proxy.settings import Alerts
 from proxy.topology import Role
 
 
@@ -20,8 +22,8 @@ def _queue(member: Member, now: float) -> float | None:
     return member.load.seconds(now) if member.instance.role is Role.PREFILL else None
 
 
-def _counted(field: str) -> Callable[[Member, float], float | None]:
-    return lambda member, _: None if member.readings is None else getattr(member.readings, field)
+def _received_share(member: Member, _: float) -> float | None:
+    return member.recently.received_share if member.instance.role is Role.DECODE else None
 
 
 def _proven_at(pair: Pair, _: float) -> float | None:
@@ -37,10 +39,8 @@ _OF_MEMBERS: Mapping[Instrument, Callable[[Member, float], float | None]] = {
     known.HEALTHY: lambda member, _: member.healthy,
     known.INSTANCE_DRAINING: lambda member, _: member.draining,
     known.BREAKER: lambda member, now: member.breaker.state(now) is State.OPEN,
-    known.SHARE: lambda member, _: member.share.value,
-    known.FAILED_TRANSFERS: _counted("failed_transfers"),
-    known.EXPIRED: _counted("expired"),
-    known.LATE: _counted("late"),
+    known.FROZEN: lambda member, _: member.progress.frozen,
+    known.SHARE: _received_share,
 }
 _OF_PAIRS: Mapping[Instrument, Callable[[Pair, float], float | None]] = {
     known.PAIR_BREAKER: lambda pair, now: pair.breaker.state(now) is State.OPEN,
@@ -60,10 +60,11 @@ _OF_THE_DOOR: Mapping[Instrument, Callable[[Admission], float]] = {
 class Gauges(Collector):
     """The present of one process."""
 
-    def __init__(self, pool: Pool, door: Admission, *, queues: bool) -> None:
+    def __init__(self, pool: Pool, door: Admission, alerts: Alerts, *, queues: bool) -> None:
         """``queues``: show how long those of prefill are, when they are estimated."""
         self._pool = pool
         self._door = door
+        self._alerts = alerts
         self._of_members = {**_OF_MEMBERS, **({known.QUEUE: _queue} if queues else {})}
 
     def collect(self) -> Iterator[Metric]:
@@ -72,7 +73,7 @@ class Gauges(Collector):
         for instrument, of_member in self._of_members.items():
             family = _family(instrument)
             for member in self._pool.members:
-                names = {"instance": member.instance.name, "decode": member.instance.name, "role": member.instance.role}
+                names = {"engine": member.instance.name, "decode": member.instance.name, "role": member.instance.role}
                 _add(family, [names[label] for label in instrument.labels], of_member(member, now))
             yield family
         pairs = self._pool.pairs()
@@ -87,6 +88,10 @@ class Gauges(Collector):
             family = _family(instrument)
             _add(family, [], of_door(self._door))
             yield family
+        family = _family(known.THRESHOLD)
+        for alert, threshold in asdict(self._alerts).items():
+            _add(family, [alert], threshold)
+        yield family
 
 
 def _verdicts(pairs: list[Pair]) -> GaugeMetricFamily:

@@ -3,9 +3,12 @@
 No label ever holds what a client has written: models are those that are served, statuses those that HTTP knows.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping
+
+from proxy.instrument import Instrument, Merge
+from proxy.instrument import counter as _counter
+from proxy.instrument import gauge as _gauge
+from proxy.instrument import seconds as _seconds
 
 TTFT_SECONDS = (
     *(0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2, 0.225, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55),
@@ -24,54 +27,7 @@ ANSWER_SECONDS = (
 WAIT_SECONDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0)
 
 
-class Kind(StrEnum):
-    """As Prometheus knows it."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-
-
-class Merge(StrEnum):
-    """What a gauge is of several workers; counts and histograms are always their sums."""
-
-    SUM = "sum"
-    LEAST = "least"
-    MOST = "most"
-
-    def of(self, values: Iterable[float]) -> float:
-        """Of the workers' values."""
-        match self:
-            case Merge.SUM:
-                return sum(values)
-            case Merge.LEAST:
-                return min(values)
-            case Merge.MOST:
-                return max(values)
-
-
-@dataclass(frozen=True, slots=True)
-class Instrument:
-    """One metric."""
-
-    name: str
-    """Without ``_total``."""
-    kind: Kind
-    unit: str
-    labels: tuple[str, ...]
-    meaning: str
-    buckets: tuple[float, ...] = ()
-    """Upper bounds of a histogram."""
-    merge: Merge = Merge.MOST
-    """Of a gauge."""
-
-    @property
-    def shown(self) -> str:
-        """Its name in ``/metrics``."""
-        return f"{self.name}_total" if self.kind is Kind.COUNTER else self.name
-
-
-INSTANCES = frozenset({"instance", "prefill", "decode"})
+INSTANCES = frozenset({"engine", "prefill", "decode"})
 """Labels that name an instance: their samples vanish with it."""
 
 LABELS: Mapping[str, str] = {
@@ -88,7 +44,8 @@ LABELS: Mapping[str, str] = {
     "reason": "as `X-Duet-Bypass` says it for a bypass; `Overloaded`, `NoRoom` or `Draining` for what was not taken",
     "phase": "what the client did not wait for: `upload` (its own body), `queue`, `prefill`, `first_event` (decode "
     "was asked), `answer`",
-    "instance": "its name in the configuration",
+    "alert": "a key of `proxy.alerts`",
+    "engine": "an instance's name in the configuration",
     "prefill": "a prefill instance's name",
     "decode": "a decode instance's name",
     "role": "`prefill`, `decode` or `aggregated`",
@@ -100,20 +57,6 @@ LABELS: Mapping[str, str] = {
 
 _SERVED = ("endpoint", "path", "model")
 _PAIR = ("prefill", "decode")
-
-
-def _counter(name: str, labels: tuple[str, ...], meaning: str, unit: str = "requests") -> Instrument:
-    return Instrument(name, Kind.COUNTER, unit, labels, meaning)
-
-
-def _seconds(name: str, labels: tuple[str, ...], buckets: tuple[float, ...], meaning: str) -> Instrument:
-    return Instrument(name, Kind.HISTOGRAM, "seconds", labels, meaning, buckets)
-
-
-def _gauge(
-    name: str, labels: tuple[str, ...], meaning: str, unit: str = "0 or 1", to: Merge = Merge.MOST
-) -> Instrument:
-    return Instrument(name, Kind.GAUGE, unit, labels, meaning, merge=to)
 
 
 # Of requests.
@@ -216,42 +159,36 @@ SILENTLY_OFF = _gauge(
 )
 
 # Of instances.
-IN_FLIGHT = _gauge("duet_in_flight", ("instance",), "Requests in flight.", "requests", Merge.SUM)
-HEALTHY = _gauge("duet_instance_healthy", ("instance", "role"), "1 when probes say so.", to=Merge.LEAST)
-INSTANCE_DRAINING = _gauge("duet_instance_draining", ("instance",), "1 when it gets no new requests.", to=Merge.LEAST)
-BREAKER = _gauge("duet_breaker_open", ("instance",), "1 when failures keep requests away.")
+IN_FLIGHT = _gauge("duet_in_flight", ("engine",), "Requests in flight.", "requests", Merge.SUM)
+HEALTHY = _gauge("duet_instance_healthy", ("engine", "role"), "1 when probes say so.", to=Merge.LEAST)
+FROZEN = _gauge("duet_engine_frozen", ("engine",), "1 when it has work, but none of its counters moves.")
+INSTANCE_DRAINING = _gauge("duet_instance_draining", ("engine",), "1 when it gets no new requests.", to=Merge.LEAST)
+BREAKER = _gauge("duet_breaker_open", ("engine",), "1 when failures keep requests away.")
 BREAKER_OPENED = _counter(
-    "duet_breaker_opened", ("instance",), "Times that failures have kept requests away from an instance.", "times"
+    "duet_breaker_opened", ("engine",), "Times that failures have kept requests away from an instance.", "times"
 )
-FAILURES = _counter("duet_upstream_failures", ("instance", "kind"), "Failures of an instance.", "failures")
+FAILURES = _counter("duet_upstream_failures", ("engine", "kind"), "Failures of an instance.", "failures")
 SHARE = _gauge(
     "duet_kv_received_share",
     ("decode",),
     "Of the last minute's prompt tokens, canaries' too, the part whose KV came from another instance.",
     "0 to 1",
 )
-FAILED_TRANSFERS = _gauge(
-    "duet_kv_failed_transfers", ("instance",), "As the engine itself counts: transfers that failed.", "transfers"
-)
-EXPIRED = _gauge(
-    "duet_kv_expired",
-    ("instance",),
-    "As the engine itself counts: KV caches that nobody took before their lease ended.",
-    "KV caches",
-)
-LATE = _gauge(
-    "duet_kv_read_late",
-    ("instance",),
-    "As the engine itself counts: KV caches that were read after their lease: the answers may be wrong.",
-    "KV caches",
-)
 QUEUE = _gauge(
     "duet_prefill_queue_seconds",
-    ("instance",),
+    ("engine",),
     "Estimated time until a prefill instance has computed all it was given: what the policy ttft steers by. Shown "
     "under that policy only.",
     "seconds",
     Merge.SUM,
+)
+
+# Of the configuration.
+THRESHOLD = _gauge(
+    "duet_alert_threshold",
+    ("alert",),
+    "What the configuration says under `proxy.alerts`: alerts compare with it.",
+    "as the alert's",
 )
 
 GROUPS: Mapping[str, tuple[Instrument, ...]] = {
@@ -263,9 +200,10 @@ GROUPS: Mapping[str, tuple[Instrument, ...]] = {
     "Hand-overs": (HANDOFF, HANDOVERS, HANDOVER, WITHOUT_KV, KV_STRANDED, KV_RELEASED),
     "Pairs": (CANARIES, VERDICT, PROOF_AGE, PROVEN, SPEED, USABLE, PAIR_BREAKER, PAIR_SUSPENDED, SILENTLY_OFF),
     "Instances": (
-        *(IN_FLIGHT, HEALTHY, INSTANCE_DRAINING, BREAKER, BREAKER_OPENED, FAILURES, SHARE),
-        *(FAILED_TRANSFERS, EXPIRED, LATE, QUEUE),
+        *(IN_FLIGHT, HEALTHY, FROZEN, INSTANCE_DRAINING, BREAKER, BREAKER_OPENED, FAILURES, SHARE),
+        QUEUE,
     ),
+    "Configuration": (THRESHOLD,),
 }
 """All of them, by what they tell of."""
 ALL = tuple(instrument for group in GROUPS.values() for instrument in group)

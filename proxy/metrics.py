@@ -10,7 +10,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from proxy import instruments as known
 from proxy.endpoint import Endpoint
 from proxy.errors import ClientGone, EngineFailure, PrefillWithoutKV
-from proxy.instruments import Instrument
+from proxy.instrument import Instrument
 from proxy.overview.failures import Failures, failure_of
 from proxy.pair import Pair
 from proxy.pool import Pool

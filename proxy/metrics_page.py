@@ -1,8 +1,11 @@
 """Decision: ``docs/metrics.md``, made of the metrics themselves."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from proxy.instruments import GROUPS, LABELS, Instrument, Kind, Merge
+from proxy import engine_instruments as engines
+from proxy.engine_instruments import MADE, TOLD
+from proxy.instrument import Instrument, Kind, Merge
+from proxy.instruments import GROUPS, LABELS
 
 _HEAD = """# Metrics of the proxy
 
@@ -23,6 +26,14 @@ does when the client asks (`stream_options: {include_usage: true}`). Else events
 event has several tokens: look at the label `counted` before two deployments are compared. There is no histogram of the
 time between all events: counting is done once for each request. Of each stream its worst stall is counted.
 """
+_ENGINES = """
+## Metrics of the engines
+
+`GET /metrics/engines`, where `/metrics` is, tells the engines' own metrics of all instances under names that stay the
+same when vLLM's change: what the proxy's health monitor saw at its last look (`proxy.probe_interval`). An engine that
+has told nothing for `proxy.frozen_after` seconds has `duet_engine_up` 0 and no other series but its age, so that no
+alert goes on with what was. Bounds of buckets are the engine's.
+"""
 _WORKERS = {Merge.SUM: "sum", Merge.LEAST: "least", Merge.MOST: "most"}
 
 
@@ -39,11 +50,29 @@ def _page() -> Iterator[str]:
             labels = ", ".join(f"`{label}`" for label in each.labels)
             yield f"| `{each.shown}` | {_type(each)} | {labels} | {each.unit} | {each.meaning} |\n"
     yield "\n## Labels\n\n| label | values |\n| --- | --- |\n"
-    for label, values in LABELS.items():
-        yield f"| `{label}` | {values} |\n"
+    yield from _labels(LABELS)
     yield "\n## Buckets\n\n| histogram | upper bounds, seconds |\n| --- | --- |\n"
     for each in (each for instruments in GROUPS.values() for each in instruments if each.buckets):
         yield f"| `{each.shown}` | {', '.join(f'{bound:g}' for bound in each.buckets)} |\n"
+    yield from _engines()
+
+
+def _engines() -> Iterator[str]:
+    yield _ENGINES
+    yield "\n| metric | type | labels | unit | in vLLM 0.32 | meaning |\n| --- | --- | --- | --- | --- | --- |\n"
+    for source, each in (*((None, made) for made in MADE), *((told.source, told.shown) for told in TOLD)):
+        labels = ", ".join(f"`{label}`" for label in each.labels)
+        called = "" if source is None else f"`{source}`"
+        yield f"| `{each.shown}` | {each.kind} | {labels} | {each.unit} | {called} | {each.meaning} |\n"
+    yield "\n| label | values |\n| --- | --- |\n"
+    yield from _labels(engines.LABELS)
+    yield "\nOlder names that are understood: "
+    yield ", ".join(f"`{older}` for `{today}`" for older, today in engines.OLDER.items()) + ".\n"
+
+
+def _labels(labels: Mapping[str, str]) -> Iterator[str]:
+    for label, values in labels.items():
+        yield f"| `{label}` | {values} |\n"
 
 
 def _type(instrument: Instrument) -> str:

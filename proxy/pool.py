@@ -13,7 +13,7 @@ from proxy.config import ProxyConfig
 from proxy.handoff.protocol import Source
 from proxy.health.progress import Progress
 from proxy.health.readings import Readings
-from proxy.health.share import Share
+from proxy.health.recently import Recently
 from proxy.health.silence import Silence
 from proxy.load import Load
 from proxy.pair import Pair
@@ -39,7 +39,11 @@ class Member:
     """Its own counters at the last look."""
     progress: Progress = field(default_factory=lambda: Progress(Settings().frozen_after))
     silence: Silence = field(default_factory=Silence)
-    share: Share = field(default_factory=Share)
+    recently: Recently = field(default_factory=Recently)
+    told: str = ""
+    """The text of its metrics, as it told it last."""
+    told_at: float | None = None
+    """When that was, by ``time.monotonic``."""
     draining: bool = False
     """Gets no new requests, by configuration."""
     in_flight: int = 0

@@ -191,6 +191,42 @@ class Objectives:
     """Time to first token; the policy ``ttft`` steers by it."""
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Alerts:
+    """When operators are alerted: the rules in ``helm/files/alerts.yaml`` compare with these, by ``/metrics``."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    ttft: Seconds = 0.5
+    """Time to first token that 95 % of streams shall not exceed."""
+    kv_transfer: Seconds = 0.05
+    """Time that 95 % of KV transfers shall not exceed."""
+    acceptance: Share = 0.4
+    """Of draft tokens, those that are accepted; less is too little."""
+    break_even: Share = 0.5
+    """Acceptance below which speculation is expected to cost more than it saves; measure where yours is."""
+    tpot_without_speculation: Seconds | None = None
+    """Time by output token as you have measured it without speculation, under your load. Only with it can be told that
+    speculation is slower."""
+    fallback_share: Share = 0.05
+    """Of requests, those served aggregated because something is broken."""
+    handover_failures: Share = 0.01
+    """Of hand-overs, those that fail."""
+    failed_share: Share = 0.01
+    """Of requests, those that fail or are broken off."""
+    kv_cache_usage: Share = 0.95
+    """Of the KV cache, what is in use for long."""
+    preempted_share: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.1
+    """Preemptions by finished request."""
+    canary_age: Seconds = 300.0
+    """Without a canary that decides anything about a pair."""
+    reference_agreement: Share = 0.9
+    """Of the tokens of reference answers, those that an engine shall answer likewise."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClientKey:
     """The key of a client or an operator, of which only the digest is kept. ``proxy --new-key NAME`` makes one.
@@ -307,6 +343,7 @@ class Settings:
     selection: Selection = field(default_factory=Selection)
     pd: ConditionalPD = field(default_factory=ConditionalPD)
     objectives: Objectives = field(default_factory=Objectives)
+    alerts: Alerts = field(default_factory=Alerts)
     drain: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
     """Seconds that running requests get to finish after a signal to stop."""
     body_limit: Bytes = _BODY_LIMIT
@@ -314,7 +351,8 @@ class Settings:
     tls: Tls | None = None
     """Speak HTTPS to clients."""
     admin: Admin | None = None
-    """Where ``/ready``, ``/pairs``, ``/overview``, ``/ui`` and ``/metrics`` are answered; without it, where clients are."""
+    """Where ``/ready``, ``/pairs``, ``/overview``, ``/ui`` and ``/metrics`` are answered; without it, where clients
+    are."""
     workers: Count = 1
     """Processes that serve. They share nothing but the address and the sums in ``/metrics``: each has the limits of
     ``admission`` for itself, probes the instances itself and balances its own requests, and ``/ready`` tells what the

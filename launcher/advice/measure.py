@@ -6,6 +6,7 @@ from statistics import fmean
 from launcher.advice import metric_names as names
 from launcher.advice.facts import FACTS
 from launcher.advice.window import Reading, Window, quantile
+from proxy import engine_instruments as vllm
 from proxy.topology import Role
 
 _PROXY = "proxy"
@@ -17,7 +18,7 @@ def requests(windows: Iterable[Window]) -> float | None:
     proxy = [window for window in _of(windows, _PROXY) if window.looks]
     if proxy:  # what it has never counted it does not show
         return _sum(proxy, names.PROXY_REQUESTS) or 0.0
-    return _sum(_of(windows, Role.DECODE, Role.AGGREGATED), names.ENDED)
+    return _sum(_of(windows, Role.DECODE, Role.AGGREGATED), vllm.ENDED)
 
 
 def idle(windows: Iterable[Window]) -> bool:
@@ -34,35 +35,35 @@ def measured(windows: Sequence[Window], seconds: float) -> Mapping[str, float | 
     generating = _of(windows, Role.DECODE, Role.AGGREGATED)
     computing = _of(windows, Role.PREFILL, Role.AGGREGATED)
     ended = requests(windows)
-    moved, moving = _sum(engines, f"{names.TRANSFERRED}_sum"), _sum(engines, f"{names.TRANSFER_TIME}_sum")
-    received = _sum(generating, names.PROMPT_TOKENS_BY_SOURCE, source="external_kv_transfer")
-    accepted = _sum(generating, names.ACCEPTED)
-    extra = _over(accepted, _sum(generating, names.DRAFTS))
+    moved, moving = _sum(engines, f"{vllm.TRANSFERRED}_sum"), _sum(engines, f"{vllm.TRANSFER_TIME}_sum")
+    received = _sum(generating, vllm.PROMPT_TOKENS_BY_SOURCE, source="external_kv_transfer")
+    accepted = _sum(generating, vllm.ACCEPTED)
+    extra = _over(accepted, _sum(generating, vllm.DRAFTS))
     speed = _over(moved, moving)
-    usage = [value for each in engines for value in each.gauges(lambda look: look.most(names.KV_CACHE_USAGE))]
-    running = [value for each in generating if (value := each.mean(names.RUNNING)) is not None]
+    usage = [value for each in engines for value in each.gauges(lambda look: look.most(vllm.USAGE))]
+    running = [value for each in generating if (value := each.mean(vllm.RUNNING)) is not None]
     facts: dict[str, float | None] = {
         "requests": ended,
         "request_rate": _over(ended, seconds),
-        "generation_rate": _over(_sum(generating, names.GENERATED), seconds),
+        "generation_rate": _over(_sum(generating, vllm.GENERATED), seconds),
         "concurrency": _means(engines, _in_the_engine),
         "batch": max(running, default=None),
         "waiting": _means(engines, _waiting),
         "kv_cache_usage": max(usage, default=None),
-        "preempted_share": _over(_sum(engines, names.PREEMPTIONS), ended),
-        "prefix_hit_rate": _over(_sum(computing, names.PREFIX_HITS), _sum(computing, names.PREFIX_QUERIES)),
-        "acceptance": _over(accepted, _sum(generating, names.DRAFT_TOKENS)),
+        "preempted_share": _over(_sum(engines, vllm.PREEMPTIONS), ended),
+        "prefix_hit_rate": _over(_sum(computing, vllm.PREFIX_HITS), _sum(computing, vllm.PREFIX_QUERIES)),
+        "acceptance": _over(accepted, _sum(generating, vllm.DRAFT_TOKENS)),
         "acceptance_length": None if extra is None else 1 + extra,
         "pd_share": _pd_share(proxy),
         "kv_bytes_per_token": _over(moved, received) or None,
         "interconnect": None if not speed else speed / 1e9,
-        **_quantiles("prompt_tokens", names.PROMPT_TOKENS, generating, 50, 95),
-        **_quantiles("output_tokens", names.OUTPUT_TOKENS, generating, 50, 95),
-        **_quantiles("queue_time", names.QUEUE_TIME, computing, 50, 95),
-        **_quantiles("prefill_time", names.PREFILL_TIME, computing, 50, 95),
-        **_quantiles("itl", names.ITL, generating, 50, 95, 99),
-        **_quantiles("tpot", names.TPOT, generating, 50, 95),
-        **_quantiles("kv_transfer_time", names.TRANSFER_TIME, engines, 50, 95),
+        **_quantiles("prompt_tokens", vllm.REQUEST_PROMPT, generating, 50, 95),
+        **_quantiles("output_tokens", vllm.REQUEST_OUTPUT, generating, 50, 95),
+        **_quantiles("queue_time", vllm.QUEUE, computing, 50, 95),
+        **_quantiles("prefill_time", vllm.PREFILL_TIME, computing, 50, 95),
+        **_quantiles("itl", vllm.ITL, generating, 50, 95, 99),
+        **_quantiles("tpot", vllm.TPOT, generating, 50, 95),
+        **_quantiles("kv_transfer_time", vllm.TRANSFER_TIME, engines, 50, 95),
         **_ttft(proxy, generating, computing),
     }
     return {name: None if value is None else FACTS[name].within(value) for name, value in facts.items()}
@@ -81,7 +82,7 @@ def _ttft(
     told = _quantiles("ttft", names.PROXY_TTFT, proxy, 50, 95)
     alone = all(each.role == Role.AGGREGATED for each in (*generating, *computing))
     if alone and None in told.values():
-        return _quantiles("ttft", names.ENGINE_TTFT, generating, 50, 95)
+        return _quantiles("ttft", vllm.TTFT, generating, 50, 95)
     return told
 
 
@@ -91,14 +92,14 @@ def _quantiles(fact: str, histogram: str, windows: Iterable[Window], *percents: 
 
 
 def _in_the_engine(look: Reading) -> float | None:
-    running, waiting = look.sum(names.RUNNING), look.sum(names.WAITING)
+    running, waiting = look.sum(vllm.RUNNING), look.sum(vllm.WAITING)
     return None if running is None else running + (waiting or 0.0)
 
 
 def _waiting(look: Reading) -> float | None:
     """For room in the engine, not for KV that is on its way."""
-    by_reason = look.sum(names.WAITING_BY_REASON, reason="capacity")
-    return look.sum(names.WAITING) if by_reason is None else by_reason
+    by_reason = look.sum(vllm.WAITING_BY_REASON, reason="capacity")
+    return look.sum(vllm.WAITING) if by_reason is None else by_reason
 
 
 def _means(windows: Iterable[Window], value: Callable[[Reading], float | None]) -> float | None:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from prometheus_client.parser import text_string_to_metric_families
-
-from launcher.advice.metric_names import COUNTERS, GAUGES, OLDER, PROCESS_START
+from launcher.advice.metric_names import COUNTERS, GAUGES
+from proxy.engine_instruments import PROCESS_START
+from proxy.engine_samples import samples
 
 Labels = frozenset[tuple[str, str]]
 Key = tuple[str, Labels]
@@ -35,17 +35,16 @@ def read(text: str) -> Reading:
 
     Raises :class:`ValueError` when it is none.
     """
-    wanted = GAUGES | COUNTERS | {PROCESS_START} | OLDER.keys()
-    found = {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-        if sample.name in wanted and 0 <= sample.value < _NONSENSE and _is_bound(sample.labels.get("le", "0"))
-    }
-    older = {(OLDER[name], labels): value for (name, labels), value in found.items() if name in OLDER}
-    return Reading(older | {key: value for key, value in found.items() if key[0] not in OLDER})
+    return Reading(
+        {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for sample in samples(text, _WANTED)
+            if 0 <= sample.value < _NONSENSE and _is_bound(sample.labels.get("le", "0"))
+        }
+    )
 
 
+_WANTED = GAUGES | COUNTERS | {PROCESS_START}
 _NONSENSE = 1e18
 """Of tokens, requests, bytes and seconds nobody has so many."""
 

@@ -112,6 +112,6 @@ def _shown(client: httpx.Client, url: str) -> Shown:
     samples = [sample for family in text_string_to_metric_families(answer.text) for sample in family.samples]
 
     def value(metric: str, instance: str) -> float:
-        return sum(s.value for s in samples if s.name == metric and s.labels["instance"] == instance)
+        return sum(s.value for s in samples if s.name == metric and s.labels["engine"] == instance)
 
     return value

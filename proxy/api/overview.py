@@ -10,14 +10,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from proxy.admission import Admission
+from proxy.agreement import Fact
 from proxy.api.gate import operator_of
-from proxy.api.ops import matrix, readiness
+from proxy.api.ops import instances, matrix, readiness
 from proxy.follow import ConfigFollower
 from proxy.overview.about import about
 from proxy.overview.condition import condition
 from proxy.overview.failures import Failures
 from proxy.overview.history import History
-from proxy.pool import Pool
+from proxy.overview.present import fresh
+from proxy.pool import Member, Pool
 from proxy.settings import Settings
 
 
@@ -64,15 +66,39 @@ class Overview:
                 "actions": self._actions(operator),
             },
             "about": about(self._path),
-            "instances": state["instances"],
+            "instances": [
+                {**row, **self._more(member)}
+                for row, member in zip(instances(self._pool), self._pool.members, strict=True)
+            ],
             **matrix(self._pool),
             "failures": self._failures.latest(),
             "history": {
                 "interval": self._history.interval,
                 "points": [asdict(point) for point in self._history.points],
             },
-            "thresholds": {},
+            "thresholds": asdict(self._settings.alerts),
         }
+
+    def _more(self, member: Member) -> dict[str, object]:
+        """What is known of an instance besides what ``/ready`` says."""
+        told, recently = fresh(member, self._settings.frozen_after), member.recently
+        return {
+            "frozen": member.progress.frozen,
+            "in_flight": self._in_flight(member),
+            "running": told and told.running,
+            "waiting": told and told.waiting,
+            "kv_cache_usage": told and told.usage,
+            "acceptance_rate": told and recently.acceptance,
+            "mean_acceptance_length": told and recently.accepted_length,
+            "generated_per_second": told and recently.generated_per_second,
+            "version": member.observed.get(Fact.VERSION),
+            "model": member.observed.get(Fact.SERVED_NAMES),
+        }
+
+    def _in_flight(self, member: Member) -> float:
+        """Of all workers; of several they are a few seconds old."""
+        own = float(member.in_flight)
+        return own if self._settings.workers == 1 else self._history.in_flight().get(member.instance.name, own)
 
     def _actions(self, operator: str | None) -> str:
         """Whether whoever asks may do what changes something."""

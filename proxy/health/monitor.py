@@ -69,7 +69,8 @@ class HealthMonitor:
         if finding is Finding.WELL:
             text = await metrics_of(self._client, member.instance, patience)
             readings = None if text is None else Readings.of(text)
-            if readings is not None:
+            if text is not None and readings is not None:
+                member.told, member.told_at = text, time.monotonic()
                 self._learn(member, readings)
         if finding is Finding.WELL and member.progress.frozen:
             finding = Finding.FROZEN
@@ -110,11 +111,12 @@ class HealthMonitor:
         if before is not None and before.started != now.started:
             logger.warning("%s was started anew", name)
             member.load.forget()
+            member.recently.forget()
             self._pool.forgive(member)
         elif before is not None and (reason := symptom(before, now, is_explained=self._has_bad_pair(member))):
             self._suspect(member, reason)
+        member.recently.see(time.monotonic(), now.counts)
         if member.instance.role is Role.DECODE:
-            member.share.see(time.monotonic(), now.received, now.prompt_tokens)
             handed_over = sum(pair.handed_over for pair in self._pool.pairs_of(member))
             least = self._least(now.block_size)
             if member.silence.see(now.received, handed_over, computed=now.computed, least=least):

@@ -4,26 +4,29 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Self
 
-from prometheus_client.parser import text_string_to_metric_families
+from proxy import engine_instruments as known
+from proxy.engine_samples import samples
+from proxy.health.recently import Counts
 
 _RECEIVED = "external_kv_transfer"
 _COMPUTED = "local_compute"
-_NAMES = (
-    "process_start_time_seconds",
-    "vllm:cache_config_info",
-    "vllm:generation_tokens_total",
-    "vllm:kv_cache_usage_perc",
-    "vllm:nixl_bytes_transferred_sum",
-    "vllm:nixl_num_failed_transfers_total",
-    "vllm:nixl_num_kv_expired_reqs_total",
-    "vllm:nixl_num_notifications_after_expiry_total",
-    "vllm:nixl_xfer_time_seconds_sum",
-    "vllm:num_preemptions_total",
-    "vllm:num_requests_running",
-    "vllm:num_requests_waiting",
-    "vllm:prompt_tokens_by_source_total",
-    "vllm:prompt_tokens_total",
+_SUMMED = (
+    known.PROCESS_START,
+    known.GENERATED,
+    f"{known.TRANSFERRED}_sum",
+    known.FAILED_TRANSFERS,
+    known.EXPIRED,
+    known.READ_LATE,
+    f"{known.TRANSFER_TIME}_sum",
+    known.PREEMPTIONS,
+    known.RUNNING,
+    known.WAITING,
+    known.PROMPT_TOKENS,
+    known.DRAFTS,
+    known.DRAFT_TOKENS,
+    known.ACCEPTED,
 )
+_NAMES = frozenset({*_SUMMED, known.USAGE, known.PROMPT_TOKENS_BY_SOURCE, known.CACHE_CONFIG})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Readings:
     """Requests that have no place yet, or whose KV has not come."""
     preempted: float
     usage: float
-    """Of the KV cache, 0 to 1."""
+    """Of the KV cache, 0 to 1; of the engine that has the fullest."""
     moved_bytes: float
     """Of KV caches, counted by the side that started the transfers."""
     moved_seconds: float
@@ -59,11 +62,20 @@ class Readings:
     """KV caches that nobody took before their lease ended."""
     late: float
     """Notices that a KV cache was read, after it may have been overwritten."""
+    drafts: float
+    draft_tokens: float
+    accepted: float
+    """Of the draft tokens."""
 
     @property
     def movement(self) -> tuple[float, ...]:
         """Changes with every few steps of an engine that works, and only the engine itself changes it."""
         return self.prompt_tokens, self.generated, self.running, self.waiting, self.preempted, self.usage
+
+    @property
+    def counts(self) -> Counts:
+        """What is of interest of the last minute."""
+        return Counts(self.prompt_tokens, self.received, self.generated, self.drafts, self.draft_tokens, self.accepted)
 
     @property
     def pending(self) -> float:
@@ -73,45 +85,50 @@ class Readings:
     @classmethod
     def of(cls, text: str) -> Self | None:
         """From the text of ``/metrics``; ``None`` when that is not vLLM's, or statistics are off."""
-        wanted = "\n".join(line for line in text.splitlines() if line.startswith(_NAMES))
         try:
-            samples = [s for family in text_string_to_metric_families(wanted + "\n") for s in family.samples]
+            found = samples(text, _NAMES)
         except ValueError:
             return None
         sums: defaultdict[str, float] = defaultdict(float)
         labels: dict[str, str] = {}
         received: float | None = None
-        for sample in samples:
+        usage = 0.0
+        for sample in found:
             name = sample.name
-            if name == "vllm:prompt_tokens_by_source_total":
+            if name == known.PROMPT_TOKENS_BY_SOURCE:
                 if sample.labels.get("source") == _RECEIVED:
                     received = (received or 0.0) + sample.value
                 elif sample.labels.get("source") == _COMPUTED:
                     sums[_COMPUTED] += sample.value
-            elif name == "vllm:cache_config_info":
+            elif name == known.CACHE_CONFIG:
                 labels = sample.labels
+            elif name == known.USAGE:
+                usage = max(usage, sample.value)
             else:
                 sums[name] += sample.value
-        if "vllm:generation_tokens_total" not in sums:
+        if known.GENERATED not in sums:
             return None
         block = labels.get("block_size", "")
         return cls(
-            started=sums.get("process_start_time_seconds"),
+            started=sums.get(known.PROCESS_START),
             block_size=int(block) if block.isdecimal() else None,
             kv_dtype=labels.get("cache_dtype", ""),
-            prompt_tokens=sums["vllm:prompt_tokens_total"],
+            prompt_tokens=sums[known.PROMPT_TOKENS],
             received=received,
             computed=sums[_COMPUTED],
-            generated=sums["vllm:generation_tokens_total"],
-            running=sums["vllm:num_requests_running"],
-            waiting=sums["vllm:num_requests_waiting"],
-            preempted=sums["vllm:num_preemptions_total"],
-            usage=sums["vllm:kv_cache_usage_perc"],
-            moved_bytes=sums["vllm:nixl_bytes_transferred_sum"],
-            moved_seconds=sums["vllm:nixl_xfer_time_seconds_sum"],
-            failed_transfers=sums["vllm:nixl_num_failed_transfers_total"],
-            expired=sums["vllm:nixl_num_kv_expired_reqs_total"],
-            late=sums["vllm:nixl_num_notifications_after_expiry_total"],
+            generated=sums[known.GENERATED],
+            running=sums[known.RUNNING],
+            waiting=sums[known.WAITING],
+            preempted=sums[known.PREEMPTIONS],
+            usage=usage,
+            moved_bytes=sums[f"{known.TRANSFERRED}_sum"],
+            moved_seconds=sums[f"{known.TRANSFER_TIME}_sum"],
+            failed_transfers=sums[known.FAILED_TRANSFERS],
+            expired=sums[known.EXPIRED],
+            late=sums[known.READ_LATE],
+            drafts=sums[known.DRAFTS],
+            draft_tokens=sums[known.DRAFT_TOKENS],
+            accepted=sums[known.ACCEPTED],
         )
 
 

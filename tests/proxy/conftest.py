@@ -38,7 +38,14 @@ class Duet:
 
     async def metric(self, name: str, **labels: str) -> float:
         """A sample's value; 0 when there is none."""
-        text = (await self.client.get("/metrics")).text
+        return await self._sum("/metrics", name, labels)
+
+    async def engine_metric(self, name: str, **labels: str) -> float:
+        """The same of ``/metrics/engines``."""
+        return await self._sum("/metrics/engines", name, labels)
+
+    async def _sum(self, path: str, name: str, labels: dict[str, str]) -> float:
+        text = (await self.client.get(path)).text
         samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
         return sum(
             sample.value for sample in samples if sample.name == name and labels.items() <= sample.labels.items()

@@ -83,8 +83,8 @@ async def test_a_dead_decode_gets_one_request_and_no_more_before_any_probe(start
     await engines[1].stop()
     answers = [await duet.client.post("/v1/completions", json=TEXT) for _ in range(4)]
     assert [(a.status_code, a.headers["x-duet-decode"]) for a in answers] == [(200, "decode-1")] * 4
-    assert await duet.metric("duet_upstream_failures_total", instance="decode-0") == 1
-    assert await duet.metric("duet_breaker_open", instance="decode-0") == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="decode-0") == 1
+    assert await duet.metric("duet_breaker_open", engine="decode-0") == 1
     state = next(i for i in (await duet.ready())["instances"] if i["name"] == "decode-0")
     assert (state["breaker"], state["reason"]) == ("open", "decode-0: cannot be reached")
 
@@ -154,7 +154,7 @@ async def test_decode_that_shuts_down_is_to_blame_itself(start):
     duet = await start(settings=FOR_EVER)
     duet.decode.faults.append(Fault(ending=Ending("abort")))
     await duet.client.post("/v1/completions", json=TEXT)
-    assert await duet.metric("duet_upstream_failures_total", instance="decode-0", kind="aborted") == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="decode-0", kind="aborted") == 1
 
 
 async def test_kv_that_one_decode_cannot_be_asked_to_take_goes_to_another(start):
@@ -203,9 +203,9 @@ async def test_a_restarted_instance_begins_anew_in_all_its_pairs(start):
     await duet.client.post("/v1/completions", json=TEXT)
     assert await standings(duet) == {"decode-0": ("working", 1, 0)}
     await duet.prefill.stop()
-    await eventually(lambda: duet.metric("duet_instance_healthy", instance="prefill-0"), 0)
+    await eventually(lambda: duet.metric("duet_instance_healthy", engine="prefill-0"), 0)
     await duet.prefill.start()
-    await eventually(lambda: duet.metric("duet_instance_healthy", instance="prefill-0"), 1)
+    await eventually(lambda: duet.metric("duet_instance_healthy", engine="prefill-0"), 1)
     assert await standings(duet) == {"decode-0": ("untried", 0, 0)}
 
 

@@ -258,7 +258,7 @@ async def test_an_engine_that_is_busy_for_long_stays(start):
 async def test_metrics_tell_what_the_engines_count_and_how_much_came_from_prefill(start):
     duet = await start(probe_interval=0.02)
     duet.prefill.counts["nixl_num_kv_expired_reqs"] = 3
-    await eventually(lambda: duet.metric("duet_kv_expired", instance="prefill-0"), 3)
+    await eventually(lambda: duet.engine_metric("duet_engine_kv_expired_total", engine="prefill-0"), 3)
     assert (await duet.client.post("/v1/completions", json=TEXT | {"stream": True})).headers["x-duet-path"] == "pd"
     await eventually(lambda: duet.metric("duet_kv_received_share", decode="decode-0"), 1)
     await duet.client.post("/v1/completions", json=TEXT | {"n": 2})

@@ -90,7 +90,7 @@ async def test_one_link_that_is_cut_makes_no_other_suspect_of_its_failed_transfe
     before = await duet.metric("duet_canaries_total", prefill="prefill-1")
     for failed in range(1, 4):
         engines[2].counts["nixl_num_failed_transfers"] = failed
-        await eventually(lambda: duet.metric("duet_kv_failed_transfers", instance="decode-0"), failed)
+        await eventually(lambda: duet.engine_metric("duet_engine_kv_failed_transfers_total", engine="decode-0"), failed)
     assert (await duet.pairs())["prefill-1", "decode-0"]["gets_requests"]
     assert await duet.metric("duet_canaries_total", prefill="prefill-1") == before
 

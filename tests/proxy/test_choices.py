@@ -144,8 +144,8 @@ async def test_the_queue_that_ttft_steers_by_is_shown(start):
     started = engines(2, 1)
     duet = await start(engines=started, settings=selection(prefill=Policy.TTFT))
     async with held(duet, started[:1], [LONG]):
-        assert await duet.metric("duet_prefill_queue_seconds", instance="prefill-0") > 0
-        assert await duet.metric("duet_prefill_queue_seconds", instance="prefill-1") == 0
+        assert await duet.metric("duet_prefill_queue_seconds", engine="prefill-0") > 0
+        assert await duet.metric("duet_prefill_queue_seconds", engine="prefill-1") == 0
 
 
 async def test_an_instance_that_was_away_has_nothing_cached(start):
@@ -156,10 +156,10 @@ async def test_an_instance_that_was_away_has_nothing_cached(start):
     engine = started[int(home[-1])]
     other = f"prefill-{1 - int(home[-1])}"
     await engine.stop()
-    await eventually(lambda: duet.metric("duet_instance_healthy", instance=home), 0)
+    await eventually(lambda: duet.metric("duet_instance_healthy", engine=home), 0)
     assert (await ask(duet, LONG))[0] == other
     await engine.start()
-    await eventually(lambda: duet.metric("duet_instance_healthy", instance=home), 1)
+    await eventually(lambda: duet.metric("duet_instance_healthy", engine=home), 1)
     assert {(await ask(duet, LONG))[0] for _ in range(3)} == {other}
 
 

@@ -173,8 +173,8 @@ async def test_when_prefill_fails_decode_is_let_go_at_once(start, connector, pol
     else:
         assert (answer.status_code, answer.headers["x-duet-bypass"]) == (200, reason)
         assert json.loads(duet.decode.seen[1].body) == json.loads(answer.request.content)
-    assert await duet.metric("duet_upstream_failures_total", instance="prefill-0", kind=kind) == 1
-    assert await duet.metric("duet_upstream_failures_total", instance="decode-0") == 0
+    assert await duet.metric("duet_upstream_failures_total", engine="prefill-0", kind=kind) == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="decode-0") == 0
     assert await duet.metric("duet_handovers_total", outcome="failed") == 0
     await duet.idle()
 
@@ -238,7 +238,7 @@ async def test_when_decode_fails_prefill_is_stopped_and_the_pair_is_to_blame(sta
     if fault.status is not None:
         await asyncio.wait_for(duet.prefill.seen[0].left.wait(), 5)
     assert await duet.metric("duet_handovers_total", outcome="failed") == 1
-    assert await duet.metric("duet_upstream_failures_total", instance="prefill-0") == 0
+    assert await duet.metric("duet_upstream_failures_total", engine="prefill-0") == 0
     await duet.idle()
 
 
@@ -319,7 +319,7 @@ async def test_a_bootstrap_server_that_is_away_is_a_failure_of_prefill(start):
     await duet.prefill.bootstrap.stop()
     answer = await duet.client.post("/v1/completions", json=TEXT)
     assert (answer.status_code, answer.headers["x-duet-bypass"]) == (200, "prefill_failed")
-    assert await duet.metric("duet_upstream_failures_total", instance="prefill-0", kind="unreachable") == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="prefill-0", kind="unreachable") == 1
     await duet.prefill.bootstrap.start()
 
     async def path() -> str:

@@ -65,7 +65,7 @@ async def test_leaving_in_the_middle_of_a_stream_stops_decode(duet):
     duet.decode.faults.append(Fault(stall_after=2))
     async with duet.client.stream("POST", "/v1/completions", json={**TEXT, "stream": True}) as answer:
         await anext(answer.aiter_raw())
-        assert await duet.metric("duet_in_flight", instance="decode-0") == 1
+        assert await duet.metric("duet_in_flight", engine="decode-0") == 1
     seen = await duet.decode.saw()
     await asyncio.wait_for(seen.left.wait(), 5)
     await assert_nobody_is_blamed(duet)

@@ -120,7 +120,7 @@ async def test_under_the_policy_fail_a_request_without_a_token_has_a_true_status
     if route != "/v1/messages" or status == 503 or not stream:  # else the engine's own words are all there is
         assert_refused(route, answer, status)
     assert answer.status_code == status
-    assert await duet.metric("duet_upstream_failures_total", instance="decode-0") == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="decode-0") == 1
 
 
 @every_route
@@ -142,7 +142,7 @@ async def test_a_stream_that_breaks_ends_in_an_error_event(start, route, body, f
     answer = await duet.client.post(route, json=body | {"stream": True})
     assert answer.status_code == 200
     assert_told_as_error(route, answer.text, code)
-    assert await duet.metric("duet_upstream_failures_total", instance="decode-0") == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="decode-0") == 1
     await duet.idle()
 
 
@@ -162,7 +162,7 @@ async def test_an_abort_after_some_tokens_ends_in_an_error_event(duet, route, pi
     assert_told_as_error(route, answer.text, 503)
     assert '"abort"' not in answer.text
     assert '"stop_reason":null,"stop_sequence":null},"usage":{"input_tokens":3,"output_tokens":3' not in answer.text
-    assert await duet.metric("duet_upstream_failures_total", instance="decode-0", kind="aborted") == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="decode-0", kind="aborted") == 1
     await duet.idle()
 
 
@@ -172,7 +172,7 @@ async def test_an_error_after_some_tokens_is_told_once_and_counted(duet, route, 
     answer = await duet.client.post(route, json=body | {"stream": True})
     assert sum("error" in document for _, document in events(answer.text)) == 1
     assert ENDS[route] not in answer.text
-    assert await duet.metric("duet_upstream_failures_total", instance="decode-0") == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="decode-0") == 1
 
 
 @every_route

@@ -42,7 +42,7 @@ async def test_when_prefill_fails_decode_serves_alone(start, fault, reason, kind
     answer = await duet.client.post("/v1/completions", json={**TEXT, "stream": True})
     assert_served_alone(duet, answer, reason)
     assert answer.text.endswith("data: [DONE]\n\n")
-    assert await duet.metric("duet_upstream_failures_total", instance="prefill-0", kind=kind) == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="prefill-0", kind=kind) == 1
     assert await duet.metric("duet_prefill_without_kv_total") == (kind == "without_kv")
     assert await duet.metric("duet_pd_bypassed_total", reason=reason) == 1
     await duet.idle()

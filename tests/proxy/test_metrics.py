@@ -153,7 +153,7 @@ async def test_each_further_try_is_counted_by_who_was_tried(start):
     for _ in range(2):
         await duet.client.post("/v1/completions", json=TEXT)
     assert await duet.metric("duet_retries_total", step="decode") == 1
-    assert await duet.metric("duet_breaker_opened_total", instance="decode-0") == 1
+    assert await duet.metric("duet_breaker_opened_total", engine="decode-0") == 1
 
 
 async def test_a_pair_that_fails_is_counted_as_suspended_and_its_verdict_is_shown(start):

@@ -70,14 +70,14 @@ async def test_samples_of_an_instance_vanish_with_it_and_come_back_with_it(start
     await duet.idle()
     everybody = {"prefill-0", "decode-0", "decode-1"}
     assert instances_in((await duet.client.get("/metrics")).text) == everybody
-    assert await duet.metric("duet_upstream_failures_total", instance="decode-1") == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="decode-1") == 1
     whole = duet.config.topology
     fewer = replace(whole, instances=whole.instances[:2])
     await duet.reconfigure(lambda config: replace(config, topology=fewer))
     assert instances_in((await duet.client.get("/metrics")).text) == everybody - {"decode-1"}
     assert await duet.metric("duet_requests_total") == 2
     await duet.reconfigure(lambda config: replace(config, topology=whole))
-    assert await duet.metric("duet_upstream_failures_total", instance="decode-1") == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="decode-1") == 1
 
 
 async def test_they_vanish_whichever_of_several_workers_is_asked(tmp_path):

@@ -28,7 +28,7 @@ async def test_ready_names_the_modes_and_every_instance(duet):
         "in_flight": 0,
         "reason": "",
     }
-    assert await duet.metric("duet_instance_healthy", instance="decode-0", role="decode") == 1
+    assert await duet.metric("duet_instance_healthy", engine="decode-0", role="decode") == 1
 
 
 @pytest.mark.parametrize(("policy", "status"), [(FailurePolicy.AGGREGATE, 200), (FailurePolicy.FAIL, 503)])

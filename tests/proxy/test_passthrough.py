@@ -89,7 +89,7 @@ async def test_an_answer_that_breaks_off_does_not_look_complete(duet):
     duet.decode.faults.append(Fault(piece=3, cut_after=6))
     with pytest.raises(httpx.RemoteProtocolError):
         await duet.client.post("/echo", content=b"0123456789")
-    assert await duet.metric("duet_upstream_failures_total", instance="decode-0", kind="cut") == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="decode-0", kind="cut") == 1
     await duet.idle()
 
 
@@ -99,7 +99,7 @@ async def test_what_was_not_sent_goes_to_the_next_engine(start):
     await engines[1].stop()
     assert (await duet.client.post("/echo", content=b"x")).headers["x-duet-decode"] == "decode-1"
     assert (await duet.client.get("/v1/models")).headers["x-duet-decode"] == "decode-1"
-    assert await duet.metric("duet_upstream_failures_total", instance="decode-0") == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="decode-0") == 1
 
 
 async def test_work_that_may_have_been_done_is_not_sent_to_another_engine_and_a_question_is(start):

@@ -24,7 +24,7 @@ async def test_however_it_fails_decode_is_not_asked_and_it_is_used_again_when_it
     await duet.prefill.start()
     while (await duet.client.post("/v1/completions", json=TEXT)).status_code != 200:
         pass
-    assert await duet.metric("duet_breaker_open", instance="prefill-0") == 0
+    assert await duet.metric("duet_breaker_open", engine="prefill-0") == 0
     assert len(duet.decode.seen) == 1
     await duet.idle()
 

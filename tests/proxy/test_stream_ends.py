@@ -53,7 +53,7 @@ async def test_what_came_is_passed_on_once_and_then_an_error_is_told(start, rout
     duet = await start(timeouts=QUICK if fault.stall_after else None)
     whole, came = await broken(duet, route, body, fault, code)
     assert came == whole[: len(whole) - 1 if ending.endswith("last event") else 4]
-    assert await duet.metric("duet_upstream_failures_total", instance="decode-0") == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="decode-0") == 1
     assert await duet.metric("duet_requests_total", status="200") == 2
 
 

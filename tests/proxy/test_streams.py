@@ -61,7 +61,7 @@ async def test_a_stream_that_breaks_ends_with_an_error_event_and_without_done(st
     assert '"finish_reason":"' not in answer.text
     assert len(duet.decode.seen) == 1
     await duet.idle()
-    assert await duet.metric("duet_upstream_failures_total", instance="decode-0") == 1
+    assert await duet.metric("duet_upstream_failures_total", engine="decode-0") == 1
 
 
 async def test_an_error_event_does_not_melt_into_half_an_event(duet):

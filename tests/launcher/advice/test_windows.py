@@ -226,7 +226,7 @@ def test_an_engine_that_tells_nothing_leaves_everything_unknown():
 
 @pytest.mark.parametrize(("ended", "in_flight", "nothing"), [(0, 0, True), (1, 0, False), (0, 1, False)])
 def test_there_is_nothing_to_judge_when_nothing_ended_and_nothing_is_on_its_way(ended, in_flight, nothing):
-    requests_of = 'duet_requests_total{{path="pd"}} {}\nduet_in_flight{{instance="decode-0"}} {}\n'
+    requests_of = 'duet_requests_total{{path="pd"}} {}\nduet_in_flight{{engine="decode-0"}} {}\n'
     assert idle([window("proxy", requests_of.format(4, 0), requests_of.format(4 + ended, in_flight))]) is nothing
 
 

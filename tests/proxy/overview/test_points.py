@@ -1,25 +1,40 @@
 """Two samples become a point of the history."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.parser import text_string_to_metric_families
 
+from proxy.health.readings import Readings
 from proxy.overview.history import History
 from proxy.overview.point import WANTED, Point, point
 from proxy.overview.quantile import quantile
-from proxy.overview.sample import Sample, take
+from proxy.overview.sample import Engine, Sample, take
+from proxy.topology import Role
+from tests.proxy.conftest import eventually
+
+NOTHING = Readings(
+    *(1.0, 16, "auto", 0.0, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+)
+"""Of an engine that was just started."""
 
 
-def sample(clock: float, text: str = "") -> Sample:
-    """Of metrics in Prometheus's format."""
-    return Sample(1000 + clock, clock, take(text_string_to_metric_families(text), WANTED).values)
+def sample(clock: float, text: str = "", **engines: Readings) -> Sample:
+    """Of metrics in Prometheus's format, and of engines by role."""
+    told = {f"{role}-0": Engine(Role(role), readings) for role, readings in engines.items()}
+    return Sample(1000 + clock, clock, take(text_string_to_metric_families(text), WANTED, {}).values, told)
 
 
-def between(before: str, now: str, seconds: float = 5.0) -> Point:
-    """The point of two such texts."""
-    return point(sample(0, before), sample(seconds, now))
+def between(before: str, now: str) -> Point:
+    """The point of two such texts, five seconds apart."""
+    return point(sample(0, before), sample(5, now))
+
+
+def meanwhile(before: dict, now: dict, role: str = "decode") -> Point:
+    """The point of what one engine told twice, five seconds apart."""
+    return point(sample(0, **{role: replace(NOTHING, **before)}), sample(5, **{role: replace(NOTHING, **now)}))
 
 
 def requests(outcome: str, count: int, path: str = "pd", endpoint: str = "completions") -> str:
@@ -29,11 +44,6 @@ def requests(outcome: str, count: int, path: str = "pd", endpoint: str = "comple
 
 def buckets(name: str, counts: dict[str, int], labels: str = "") -> str:
     return "".join(f'{name}_bucket{{{labels}le="{bound}"}} {count}\n' for bound, count in counts.items())
-
-
-def engine(name: str, value: float, who: str = "decode-0", labels: str = "") -> str:
-    role = who.partition("-")[0]
-    return f'duet_engine_{name}{{engine="{who}",role="{role}"{labels}}} {value}\n'
 
 
 def test_rates_are_what_came_by_the_seconds_between():
@@ -57,16 +67,25 @@ def test_a_series_that_vanishes_takes_nothing_away():
 
 
 def test_an_engine_that_appears_is_not_taken_to_have_generated_all_it_counts_within_one_interval():
-    known = engine("generation_tokens_total", 50)
-    more = engine("generation_tokens_total", 100) + engine("generation_tokens_total", 1e6, "decode-1")
-    assert between(known, more).output_tokens_per_second == 10
-    assert between("", known).output_tokens_per_second is None
+    old = replace(NOTHING, generated=1e6)
+    assert point(sample(0), sample(5, decode=old)).output_tokens_per_second is None
+    both = sample(5, decode=replace(old, generated=1e6 + 50), aggregated=old)
+    assert point(sample(0, decode=old), both).output_tokens_per_second == 10
+
+
+def test_of_an_engine_that_was_started_anew_what_came_since_is_told():
+    assert meanwhile({"generated": 10}, {"generated": 25, "started": 2.0}).output_tokens_per_second == 5
+    assert meanwhile({"generated": 1000}, {"generated": 25}).output_tokens_per_second == 5
+
+
+def test_an_engine_that_is_gone_takes_nothing_away():
+    before = sample(0, decode=replace(NOTHING, generated=9), aggregated=replace(NOTHING, generated=99))
+    assert point(before, sample(5, decode=replace(NOTHING, generated=19))).output_tokens_per_second == 2
 
 
 def test_output_tokens_are_those_of_the_engines_that_answer():
-    before = engine("generation_tokens_total", 0) + engine("generation_tokens_total", 0, "prefill-0")
-    now = engine("generation_tokens_total", 25) + engine("generation_tokens_total", 5, "prefill-0")
-    assert between(before, now).output_tokens_per_second == 5
+    assert meanwhile({}, {"generated": 25}, "aggregated").output_tokens_per_second == 5
+    assert meanwhile({}, {"generated": 25}, "prefill").output_tokens_per_second is None
 
 
 def test_times_are_estimated_as_prometheus_does_and_only_of_what_came_since():
@@ -95,29 +114,17 @@ def test_a_quantile_lies_within_its_bucket():
 
 
 def test_acceptance_is_that_of_the_interval():
-    def counts(drafts: int, drafted: int, accepted: int) -> str:
-        return (
-            engine("drafts_total", drafts)
-            + engine("draft_tokens_total", drafted)
-            + engine("accepted_tokens_total", accepted)
-        )
-
-    shown = between(counts(100, 300, 290), counts(110, 330, 305))
+    before = {"drafts": 100, "draft_tokens": 300, "accepted": 290}
+    shown = meanwhile(before, {"drafts": 110, "draft_tokens": 330, "accepted": 305})
     assert (shown.acceptance_rate, shown.mean_acceptance_length) == (0.5, 2.5)
-    assert between(counts(100, 300, 290), counts(100, 300, 290)).acceptance_rate is None
+    assert meanwhile(before, before).acceptance_rate is None
 
 
 def test_the_share_that_was_received_is_that_of_decode():
-    def counts(tokens: int, received: int) -> str:
-        source = ',source="external_kv_transfer"'
-        return (
-            engine("prompt_tokens_total", tokens)
-            + engine("prompt_tokens_total", 10 * tokens, "prefill-0")
-            + engine("prompt_tokens_by_source_total", received, labels=source)
-            + engine("prompt_tokens_by_source_total", tokens - received, labels=',source="local_compute"')
-        )
-
-    assert between(counts(100, 100), counts(200, 175)).kv_received_share == 0.75
+    before, now = {"prompt_tokens": 100, "received": 100}, {"prompt_tokens": 200, "received": 175}
+    assert meanwhile(before, now).kv_received_share == 0.75
+    assert meanwhile(before, now, "prefill").kv_received_share is None
+    assert meanwhile({"prompt_tokens": 100}, {"prompt_tokens": 200}).kv_received_share is None
 
 
 def test_of_the_requests_on_routes_that_generate_the_share_of_pd_is_told():
@@ -126,16 +133,15 @@ def test_of_the_requests_on_routes_that_generate_the_share_of_pd_is_told():
 
 
 def test_the_fullest_cache_and_all_that_wait_are_told():
-    now = engine("kv_cache_usage_ratio", 0.2) + engine("kv_cache_usage_ratio", 0.7, "prefill-0")
-    now += engine("requests_waiting", 3) + "duet_waiting 2\nduet_admitted 8\n"
-    shown = between("", now)
+    engines = {"prefill": replace(NOTHING, usage=0.7, waiting=1), "decode": replace(NOTHING, usage=0.2, waiting=2)}
+    shown = point(sample(0), sample(5, "duet_waiting 2\nduet_admitted 8\n", **engines))
     assert (shown.kv_cache_usage, shown.waiting, shown.in_flight) == (0.7, 5, 8)
 
 
 async def test_the_history_begins_with_the_second_sample_and_has_an_end():
     registry = CollectorRegistry()
     counter = Counter("duet_requests", "", ["endpoint", "path", "outcome"], registry=registry)
-    history = History(registry.collect, in_thread=False)
+    history = History(registry.collect, dict, in_thread=False)
     await history.sample()
     assert history.points == ()
     for _ in range(130):
@@ -149,10 +155,14 @@ async def test_a_sample_that_fails_ends_nothing(caplog):
     def fails() -> list:
         raise OSError("no such folder")
 
-    history = History(fails, in_thread=True, interval=0)
+    history = History(fails, dict, in_thread=True, interval=0)
     running = asyncio.create_task(history.run())
-    while "sampling the metrics failed" not in caplog.text:
+
+    async def is_told() -> bool:
         await asyncio.sleep(0)
+        return "sampling the metrics failed" in caplog.text
+
+    await eventually(is_told, True)
     assert not running.done()
     running.cancel()
     assert caplog.text.count("sampling the metrics failed") == 1
