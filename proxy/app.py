@@ -5,7 +5,6 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -37,7 +36,7 @@ from proxy.keys import Keyring, engine_key
 from proxy.metrics import Metrics
 from proxy.overview.failures import Failures
 from proxy.overview.history import History
-from proxy.overview.present import engines
+from proxy.overview.totals import Totals
 from proxy.pool import Pool
 from proxy.proof.canary import Canary
 from proxy.proof.prover import Prover
@@ -73,8 +72,8 @@ def create_apps(
     metrics = Metrics(registry, pool, failures)
     registry.register(Gauges(pool, admission, settings.alerts, queues=settings.selection.prefill is Policy.TTFT))
     exposition = Exposition(registry, shared, lambda: {member.instance.name for member in pool.members})
-    told = partial(engines, pool, settings.frozen_after)
-    history = History(exposition.families, told, in_thread=shared is not None)
+    totals = Totals(registry, pool, admission, settings.frozen_after, shared)
+    history = History(totals.sample)
     client = EngineClient(engine_key(settings, os.environ))
     tracer = tracer_of(settings.tracing)
     releases = Releases(pool, client, metrics)
@@ -98,6 +97,7 @@ def create_apps(
                     others.append(tasks.create_task(follower.run(), name="configuration"))
                 if shared is not None:
                     others.append(tasks.create_task(exposition.run(), name="gauges"))
+                    others.append(tasks.create_task(totals.run(), name="totals"))
                     others.append(tasks.create_task(failures.run(), name="failures"))
                 yield
                 for task in (watching, *others):
@@ -112,7 +112,7 @@ def create_apps(
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     dispatcher = Dispatcher(settings, pool, steering, client, metrics, releases)
     ops = ops_routes(settings, pool, admission, follower, exposition, EnginesPage(pool, settings.frozen_after), prover)
-    overview = Overview(settings, pool, admission, follower, history, failures, path)
+    overview = Overview(settings, pool, admission, follower, totals, history, failures, path)
     ops.include_router(overview_routes(overview))
     ops.include_router(page_routes())
     operators = Keyring(settings.admin_keys) if settings.admin_keys else None

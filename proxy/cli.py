@@ -23,6 +23,7 @@ from proxy.exposition import FOLDER_VARIABLE, forget
 from proxy.keys import engine_key, new_key
 from proxy.log import begin as begin_log
 from proxy.metrics_page import page
+from proxy.overview.notes import PRESENT, Notes
 from proxy.server import Server
 from proxy.settings import Settings
 from proxy.tls import server_context
@@ -84,7 +85,13 @@ def _supervise(path: Path, settings: Settings, sockets: Sequence[socket.socket])
     command = [sys.executable, *safe_path, "-m", "proxy", "--config", str(path), "--inherit", *map(str, descriptors)]
     with TemporaryDirectory(prefix="duet-metrics-") as folder:
         environ = {**os.environ, FOLDER_VARIABLE: folder}
-        return Workers(command, settings.workers, descriptors, environ, partial(forget, Path(folder))).run()
+        return Workers(command, settings.workers, descriptors, environ, partial(_forget, Path(folder))).run()
+
+
+def _forget(folder: Path, pid: int) -> None:
+    """A worker has ended: what it had counted stays, what it had in hand is gone."""
+    forget(folder, pid)
+    Notes(folder, PRESENT).forget(pid)
 
 
 def _shared() -> Path:

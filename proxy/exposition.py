@@ -56,10 +56,6 @@ class Exposition:
         encode, kind = choose_encoder(accept)
         return encode(self._shown), kind
 
-    def families(self) -> Iterator[Metric]:
-        """All of them; with a folder the gauges are as :meth:`run` noted them last."""
-        return self._shown.collect()
-
     async def run(self) -> None:
         """Note the gauges until cancelled; where they cannot be written, the error is logged, once."""
         problem = ""

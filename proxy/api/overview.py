@@ -19,6 +19,7 @@ from proxy.overview.condition import condition
 from proxy.overview.failures import Failures
 from proxy.overview.history import History
 from proxy.overview.present import fresh
+from proxy.overview.totals import Totals
 from proxy.pool import Member, Pool
 from proxy.settings import Settings
 
@@ -32,6 +33,7 @@ class Overview:
         pool: Pool,
         admission: Admission,
         follower: ConfigFollower | None,
+        totals: Totals,
         history: History,
         failures: Failures,
         path: Path | None,
@@ -40,6 +42,7 @@ class Overview:
         self._pool = pool
         self._admission = admission
         self._follower = follower
+        self._totals = totals
         self._history = history
         self._failures = failures
         self._path = path
@@ -50,6 +53,7 @@ class Overview:
         """All of it; ``operator`` is the name of the key of one who may act."""
         state = readiness(self._settings, self._pool, draining=self._admission.closed)
         found = condition(self._pool, ready=bool(state["ready"]), draining=self._admission.closed)
+        in_flight = self._totals.present().in_flight or {}
         problem = "" if self._follower is None else self._follower.problem
         return {
             "at": time.time(),
@@ -67,7 +71,7 @@ class Overview:
             },
             "about": about(self._path),
             "instances": [
-                {**row, **self._more(member)}
+                {**row, "in_flight": in_flight[member.instance.name], **self._more(member)}
                 for row, member in zip(instances(self._pool), self._pool.members, strict=True)
             ],
             **matrix(self._pool),
@@ -84,7 +88,6 @@ class Overview:
         told, recently = fresh(member, self._settings.frozen_after), member.recently
         return {
             "frozen": member.progress.frozen,
-            "in_flight": self._in_flight(member),
             "running": told and told.running,
             "waiting": told and told.waiting,
             "kv_cache_usage": told and told.usage,
@@ -94,11 +97,6 @@ class Overview:
             "version": member.observed.get(Fact.VERSION),
             "model": member.observed.get(Fact.SERVED_NAMES),
         }
-
-    def _in_flight(self, member: Member) -> float:
-        """Of all workers; of several they are a few seconds old."""
-        own = float(member.in_flight)
-        return own if self._settings.workers == 1 else self._history.in_flight().get(member.instance.name, own)
 
     def _actions(self, operator: str | None) -> str:
         """Whether whoever asks may do what changes something."""

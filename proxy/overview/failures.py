@@ -1,15 +1,13 @@
 """The last requests that went wrong. Neither prompts nor keys are in it."""
 
 import asyncio
-import json
 import logging
-import os
 import time
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from proxy.overview.notes import Notes
 from proxy.record import Outcome, Record
 
 logger = logging.getLogger(__name__)
@@ -52,7 +50,7 @@ class Failures:
     """Those of this process, and with a ``folder`` those of all that share it, also of those that have ended."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+        self._notes = Notes(folder, "failures")
         self._own: deque[Failure] = deque(maxlen=KEPT)
         self._is_noted = True
 
@@ -63,38 +61,21 @@ class Failures:
 
     def latest(self) -> list[dict[str, object]]:
         """The newest first."""
-        found = [*(asdict(failure) for failure in self._own), *self._noted()]
+        found = [asdict(failure) for failure in self._own]
+        for note in self._notes.others():
+            found += note
         return sorted(found, key=_time, reverse=True)[:KEPT]
 
     async def run(self) -> None:
         """Note them for the others until cancelled."""
         while True:
-            try:
-                self._note()
-            except OSError as exc:
-                logger.debug("failures cannot be noted for other workers: %s", exc)  # gauges have the same trouble
+            if not self._is_noted:
+                try:
+                    self._notes.write([asdict(failure) for failure in self._own])
+                    self._is_noted = True
+                except OSError as exc:
+                    logger.debug("failures cannot be noted for other workers: %s", exc)  # counts have the same trouble
             await asyncio.sleep(INTERVAL)
-
-    def _note(self) -> None:
-        if self._folder is None or self._is_noted:
-            return
-        note = self._note_of(self._folder, os.getpid())
-        new = note.with_suffix(".new")
-        new.write_text(json.dumps([asdict(failure) for failure in self._own]))
-        new.replace(note)
-        self._is_noted = True
-
-    def _noted(self) -> Iterator[dict[str, object]]:
-        if self._folder is None:
-            return
-        own = self._note_of(self._folder, os.getpid())
-        for note in self._folder.glob("failures_*.json"):
-            if note != own:
-                yield from json.loads(note.read_bytes())
-
-    @staticmethod
-    def _note_of(folder: Path, pid: int) -> Path:
-        return folder / f"failures_{pid}.json"
 
 
 def _time(failure: dict[str, object]) -> float:

@@ -3,15 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proxy import instruments as known
 from proxy.overview.engines import Work
 from proxy.overview.quantile import by_bound, quantile
-from proxy.overview.sample import Labels, Sample
+from proxy.overview.sample import Sample
+from proxy.overview.tally import REQUESTS, TPOT, TTFT, Labels
 from proxy.record import WENT_WRONG, ServedBy
-
-_REQUESTS, _TTFT, _TPOT = known.REQUESTS.shown, f"{known.TTFT.name}_bucket", f"{known.TPOT.name}_bucket"
-WANTED = frozenset({_REQUESTS, _TTFT, _TPOT, known.INSIDE.name, known.WAITING.name, known.IN_FLIGHT.name})
-"""The samples of the proxy's own metrics that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +33,18 @@ class Point:
     """Of the prompt tokens of decode, the part whose KV came from prefill."""
     pd_share: float | None
     """Of the requests that were served on routes that generate."""
-    in_flight: float | None
-    waiting: float | None
+    in_flight: float
+    """Requests of clients that have a place."""
+    waiting: float
     """For a place at the proxy or an engine."""
 
 
 def point(before: Sample, now: Sample) -> Point:
     """Two samples of one clock, the later one last."""
     seconds = now.clock - before.clock
-    requests = now.grown(before, _REQUESTS)
-    ttft, tpot = by_bound(now.grown(before, _TTFT)), by_bound(_by_token(now.grown(before, _TPOT)))
+    requests = now.grown(before, REQUESTS)
+    ttft, tpot = by_bound(now.grown(before, TTFT)), by_bound(_by_token(now.grown(before, TPOT)))
     work, told = Work(before, now), [engine.readings for engine in now.engines.values()]
-    at_the_door = now.total(known.WAITING.name)
     return Point(
         at=now.at,
         requests_per_second=sum(requests.values()) / seconds,
@@ -63,8 +59,8 @@ def point(before: Sample, now: Sample) -> Point:
         kv_cache_usage=max((each.usage for each in told), default=None),
         kv_received_share=work.received_share,
         pd_share=_pd_share(requests),
-        in_flight=now.total(known.INSIDE.name),
-        waiting=None if at_the_door is None else at_the_door + sum(each.waiting for each in told),
+        in_flight=now.present.admitted,
+        waiting=now.present.waiting + sum(each.waiting for each in told),
     )
 
 

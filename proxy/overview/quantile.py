@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from proxy.overview.sample import Labels
+from proxy.overview.tally import Labels
 
 
 def by_bound(buckets: Mapping[Labels, float]) -> dict[float, float]:

@@ -1,17 +1,19 @@
 """Two samples become a point of the history."""
 
 import asyncio
+import json
 from dataclasses import replace
+from itertools import count
 
 import pytest
-from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.health.readings import Readings
 from proxy.overview.history import History
-from proxy.overview.point import WANTED, Point, point
+from proxy.overview.point import Point, point
 from proxy.overview.quantile import quantile
-from proxy.overview.sample import Engine, Sample, take
+from proxy.overview.sample import Engine, Present, Sample
+from proxy.overview.tally import merged, read, tally, written
 from proxy.topology import Role
 from tests.proxy.conftest import eventually
 
@@ -21,10 +23,10 @@ NOTHING = Readings(
 """Of an engine that was just started."""
 
 
-def sample(clock: float, text: str = "", **engines: Readings) -> Sample:
+def sample(clock: float, text: str = "", present: Present | None = None, **engines: Readings) -> Sample:
     """Of metrics in Prometheus's format, and of engines by role."""
     told = {f"{role}-0": Engine(Role(role), readings) for role, readings in engines.items()}
-    return Sample(1000 + clock, clock, take(text_string_to_metric_families(text), WANTED, {}).values, told)
+    return Sample(1000 + clock, clock, tally(text_string_to_metric_families(text)), present or Present(), told)
 
 
 def between(before: str, now: str) -> Point:
@@ -55,7 +57,8 @@ def test_without_any_traffic_rates_are_zero_and_the_rest_is_unknown():
     shown = between("", "")
     assert (shown.requests_per_second, shown.failed_per_second) == (0, 0)
     assert {shown.ttft_p50, shown.tpot_p95, shown.acceptance_rate, shown.kv_cache_usage, shown.pd_share} == {None}
-    assert {shown.output_tokens_per_second, shown.kv_received_share, shown.in_flight, shown.waiting} == {None}
+    assert {shown.output_tokens_per_second, shown.kv_received_share} == {None}
+    assert shown.in_flight == shown.waiting == 0
 
 
 def test_a_counter_that_begins_anew_counts_what_has_come_since():
@@ -134,29 +137,35 @@ def test_of_the_requests_on_routes_that_generate_the_share_of_pd_is_told():
 
 def test_the_fullest_cache_and_all_that_wait_are_told():
     engines = {"prefill": replace(NOTHING, usage=0.7, waiting=1), "decode": replace(NOTHING, usage=0.2, waiting=2)}
-    shown = point(sample(0), sample(5, "duet_waiting 2\nduet_admitted 8\n", **engines))
+    shown = point(sample(0), sample(5, "", Present(8, 2), **engines))
     assert (shown.kv_cache_usage, shown.waiting, shown.in_flight) == (0.7, 5, 8)
 
 
-async def test_the_history_begins_with_the_second_sample_and_has_an_end():
-    registry = CollectorRegistry()
-    counter = Counter("duet_requests", "", ["endpoint", "path", "outcome"], registry=registry)
-    history = History(registry.collect, dict, in_thread=False)
-    await history.sample()
+def test_what_processes_note_for_each_other_is_summed_up():
+    text = requests("ok", 3) + buckets("duet_ttft_seconds", {"0.1": 1, "+Inf": 2})
+    one = tally(text_string_to_metric_families(text))
+    noted = read(json.loads(json.dumps(written(one))))
+    assert noted == one
+    both = point(sample(0), replace(sample(5), counts=merged([one, noted])))
+    assert (both.requests_per_second, both.ttft_p50) == (1.2, pytest.approx(0.1))
+
+
+def test_the_history_begins_with_the_second_sample_and_has_an_end():
+    clock = count()
+    history = History(lambda: sample(now := next(clock), requests("ok", 7 * now)))
+    history.sample()
     assert history.points == ()
     for _ in range(130):
-        counter.labels("completions", "pd", "ok").inc()
-        await history.sample()
-    assert len(history.points) == 120
-    assert history.points[-1].requests_per_second > 0
+        history.sample()
+    assert [point.requests_per_second for point in history.points] == [7.0] * 120
+    assert history.points[-1].at == 1130
 
 
 async def test_a_sample_that_fails_ends_nothing(caplog):
-    def fails() -> list:
+    def fails() -> Sample:
         raise OSError("no such folder")
 
-    history = History(fails, dict, in_thread=True, interval=0)
-    running = asyncio.create_task(history.run())
+    running = asyncio.create_task(History(fails, interval=0).run())
 
     async def is_told() -> bool:
         await asyncio.sleep(0)
