@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from proxy.endpoint import Endpoint
 from proxy.overview.engines import Work
 from proxy.overview.quantile import by_bound, quantile
 from proxy.overview.sample import Sample
-from proxy.overview.tally import REQUESTS, TPOT, TTFT, Labels
+from proxy.overview.tally import REQUESTS, TPOT, TTFT, Values
 from proxy.record import WENT_WRONG, ServedBy
 
 
@@ -48,7 +49,7 @@ def point(before: Sample, now: Sample) -> Point:
     return Point(
         at=now.at,
         requests_per_second=sum(requests.values()) / seconds,
-        failed_per_second=sum(n for labels, n in requests.items() if dict(labels)["outcome"] in WENT_WRONG) / seconds,
+        failed_per_second=sum(n for (*_, outcome), n in requests.items() if outcome in WENT_WRONG) / seconds,
         output_tokens_per_second=None if work.generated is None else work.generated / seconds,
         ttft_p50=quantile(0.5, ttft),
         ttft_p95=quantile(0.95, ttft),
@@ -64,18 +65,17 @@ def point(before: Sample, now: Sample) -> Point:
     )
 
 
-def _by_token(buckets: Mapping[Labels, float]) -> Mapping[Labels, float]:
+def _by_token(buckets: Mapping[Values, float]) -> Mapping[Values, float]:
     """Those whose answers told their tokens, if any did: of others only events are known."""
-    exact = {labels: count for labels, count in buckets.items() if ("counted", "tokens") in labels}
+    exact = {labels: count for labels, count in buckets.items() if labels[0] == "tokens"}
     return exact if any(exact.values()) else buckets
 
 
-def _pd_share(requests: Mapping[Labels, float]) -> float | None:
+def _pd_share(requests: Mapping[Values, float]) -> float | None:
     by_path: dict[str, float] = {}
-    for labels, count in requests.items():
-        named = dict(labels)
-        if named["endpoint"] != "other":
-            by_path[named["path"]] = by_path.get(named["path"], 0.0) + count
+    for (endpoint, path, _), count in requests.items():
+        if endpoint != Endpoint.OTHER:
+            by_path[path] = by_path.get(path, 0.0) + count
     pd = by_path.get(ServedBy.PD, 0.0)
     served = pd + by_path.get(ServedBy.AGGREGATED, 0.0)
     return pd / served if served else None

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proxy.health.readings import Readings
-from proxy.overview.tally import Labels, Tally
+from proxy.overview.tally import Tally, Values
 from proxy.topology import Role
 
 
@@ -41,7 +41,7 @@ class Sample:
     engines: Mapping[str, Engine]
     """Those that have told something lately, by name."""
 
-    def grown(self, before: "Sample", name: str) -> dict[Labels, float]:
+    def grown(self, before: "Sample", name: str) -> dict[Values, float]:
         """By how much each series of a counter has grown since.
 
         One that is smaller than before was begun anew: what it counts has come since. One that was not there before
@@ -49,6 +49,6 @@ class Sample:
         """
         past = before.counts.get(name, {})
         return {
-            labels: value - old if value >= (old := past.get(labels, 0.0)) else value
-            for labels, value in self.counts.get(name, {}).items()
+            labels: count - old if count >= (old := past.get(labels, 0.0)) else count
+            for labels, count in self.counts.get(name, {}).items()
         }

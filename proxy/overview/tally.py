@@ -7,48 +7,48 @@ from prometheus_client.core import Metric
 from proxy import instruments as known
 
 REQUESTS, TTFT, TPOT = known.REQUESTS.shown, f"{known.TTFT.name}_bucket", f"{known.TPOT.name}_bucket"
-WANTED = (REQUESTS, TTFT, TPOT)
-"""The samples that are looked at."""
-_TOLD_APART = frozenset({"endpoint", "path", "outcome", "counted", "le"})
+LABELS: Mapping[str, tuple[str, ...]] = {
+    REQUESTS: ("endpoint", "path", "outcome"),
+    TTFT: ("le",),
+    TPOT: ("counted", "le"),
+}
+"""The samples that are looked at, and by which of their labels they are told apart."""
 
-Labels = tuple[tuple[str, str], ...]
-"""Pairs of name and value, sorted."""
-Tally = Mapping[str, Mapping[Labels, float]]
+Values = tuple[str, ...]
+"""Of these labels."""
+Tally = Mapping[str, Mapping[Values, float]]
 """Counts by name and labels."""
-Written = Mapping[str, Sequence[tuple[Sequence[Sequence[str]], float]]]
+Written = Mapping[str, Sequence[tuple[Sequence[str], float]]]
 """The same as JSON has it."""
 
 
 def tally(families: Iterable[Metric]) -> Tally:
     """Of all that is counted; what differs by other labels only is summed up."""
-    found: dict[str, dict[Labels, float]] = {name: {} for name in WANTED}
+    found: dict[str, dict[Values, float]] = {name: {} for name in LABELS}
     for family in families:
         for sample in family.samples:
             if (counts := found.get(sample.name)) is not None:
-                labels = tuple(sorted(pair for pair in sample.labels.items() if pair[0] in _TOLD_APART))
-                counts[labels] = counts.get(labels, 0.0) + sample.value
+                values = tuple([sample.labels[label] for label in LABELS[sample.name]])
+                counts[values] = counts.get(values, 0.0) + sample.value
     return found
 
 
 def merged(tallies: Iterable[Tally]) -> Tally:
     """Their sums."""
-    found: dict[str, dict[Labels, float]] = {}
+    found: dict[str, dict[Values, float]] = {}
     for each in tallies:
         for name, counts in each.items():
             sums = found.setdefault(name, {})
-            for labels, count in counts.items():
-                sums[labels] = sums.get(labels, 0.0) + count
+            for values, count in counts.items():
+                sums[values] = sums.get(values, 0.0) + count
     return found
 
 
 def written(given: Tally) -> Written:
     """For :func:`read`."""
-    return {name: [(labels, count) for labels, count in counts.items()] for name, counts in given.items()}
+    return {name: [*counts.items()] for name, counts in given.items()}
 
 
 def read(given: Written) -> Tally:
     """What :func:`written` has made."""
-    return {
-        name: {tuple((label, value) for label, value in labels): count for labels, count in counts}
-        for name, counts in given.items()
-    }
+    return {name: {tuple(values): count for values, count in counts} for name, counts in given.items()}

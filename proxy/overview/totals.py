@@ -11,7 +11,7 @@ from proxy.admission import Admission
 from proxy.overview.notes import PRESENT, Notes
 from proxy.overview.present import engines
 from proxy.overview.sample import Present, Sample
-from proxy.overview.tally import WANTED, Tally, merged, read, tally, written
+from proxy.overview.tally import LABELS, Tally, merged, read, tally, written
 from proxy.pool import Pool
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class Totals:
         self, registry: CollectorRegistry, pool: Pool, door: Admission, patience: float, folder: Path | None
     ) -> None:
         """``patience``: seconds after which what an engine told is not believed any more."""
-        self._counters = registry.restricted_registry(WANTED)
+        self._counters = registry.restricted_registry(LABELS)
         self._pool = pool
         self._door = door
         self._patience = patience
