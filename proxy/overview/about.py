@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-NAME = "about.json"
+from proxy.config import ABOUT
+
 _MOST = 256 * 1024
 """Bytes; a longer file is not the launcher's."""
 
@@ -12,7 +13,7 @@ def about(configuration: Path | None) -> dict[str, object] | None:
     """The document as it is there; ``None`` when there is none, or what is there is none."""
     if configuration is None:
         return None
-    file = configuration.with_name(NAME)
+    file = configuration.with_name(ABOUT)
     try:
         with file.open("rb") as opened:
             text = opened.read(_MOST + 1)

@@ -34,7 +34,7 @@ export function showAdvice(state) {
 
 function told(advice, now) {
   const each = (one) =>
-    el("li", {}, el("span", { class: `badge ${Object.hasOwn(VERDICTS, one.verdict) ? VERDICTS[one.verdict] : "calm"}` }, words(one.verdict)), el("div", {}, el("strong", {}, String(one.technique)), el("small", {}, String(one.reason ?? ""))));
+    el("li", {}, el("span", { class: `badge ${Object.hasOwn(VERDICTS, one.verdict) ? VERDICTS[one.verdict] : "calm"}` }, words(one.verdict)), el("div", {}, el("strong", {}, String(one.title ?? one.technique)), el("small", {}, String(one.reason ?? ""))));
   return [
     el("p", { class: "note" }, `Said ${ago(advice.at, now)} (${moment(advice.at)}). Ask again: `, el("code", {}, "launcher advise --window 600")),
     el("ul", { class: "advice" }, ...(Array.isArray(advice.advice) ? advice.advice : []).map(each)),
