@@ -69,6 +69,7 @@ def address(console: Console, settled: Plan) -> None:
         markup=False,
         soft_wrap=True,
     )
+    console.print(f"See it at {settled.proxy.operators_url}/ui/ or by `launcher top`.\n", markup=False, soft_wrap=True)
 
 
 def status(report: StatusReport, *, as_json: bool) -> None:

@@ -10,8 +10,18 @@ from rich.text import Text
 
 from launcher.top.numbers import mean, number, percent, seconds
 from launcher.top.overview import Overview, Point
-from launcher.top.rows import HEALTHS, failure_row, instance_row, pair_row, worst_first
+from launcher.top.rows import (
+    FAILURES,
+    HEALTHS,
+    INSTANCES,
+    PAIRS,
+    failure_row,
+    instance_row,
+    pair_row,
+    worst_first,
+)
 from launcher.top.sparkline import sparkline
+from launcher.top.table import fitting
 
 _REASONS = 3
 _LEAST = 3
@@ -42,7 +52,7 @@ def frame(title: str, overview: Overview | None, problem: str, screen: Screen) -
         head.append(Text(f"  and {more} more", style="dim"))
     head += [Text(), *_rates(overview, screen)]
     left = None if screen.height is None else screen.height - len(head)
-    return Group(*head, *_tables(overview, left))
+    return Group(*head, *_tables(overview, screen, left))
 
 
 def _head(title: str, overview: Overview | None) -> Table:
@@ -93,37 +103,27 @@ def _ttft(points: Sequence[Point], screen: Screen) -> Text:
     return line.append(drawn, "cyan")
 
 
-def _tables(overview: Overview, left: int | None) -> list[RenderableType]:
+def _tables(overview: Overview, screen: Screen, left: int | None) -> list[RenderableType]:
     """Instances, pairs and failures: the first ones get what they need as long as the others keep some lines."""
     instances = [instance_row(each) for each in overview.instances]
     pairs = [pair_row(each, overview.at) for each in worst_first(overview.pairs)]
     failures = [failure_row(each) for each in overview.failures]
     parts = [
-        (("INSTANCE", "STATE", "IN FLIGHT", "RUNNING", "WAITING", "KV CACHE", "ACCEPTED", "TOKENS/S"), instances),
-        (("PREFILL", "DECODE", "STANDING", "PROVEN", "KV TOKENS", "SPEED", "REASON"), pairs),
-        (("FAILED", "STATUS", "REQUEST", "REASON"), failures),
+        (INSTANCES, instances),
+        (PAIRS, pairs),
+        (FAILURES, failures),
     ]
     found: list[RenderableType] = []
-    for index, (heads, rows) in enumerate(parts):
+    for index, (columns, rows) in enumerate(parts):
         if not rows:
             continue
         later = sum(min(len(rest), _LEAST) + 2 for _, rest in parts[index + 1 :] if rest)
         room = len(rows) if left is None else max(0, min(len(rows), left - 2 - later))
-        if room == 0:
+        if room < min(2, len(rows)):
             continue
         shown = rows if room == len(rows) else rows[: room - 1]
-        found += [Text(), _table(heads, shown)]
+        found += [Text(), fitting(columns, shown, screen.width)]
         if len(shown) < len(rows):
             found.append(Text(f"and {len(rows) - len(shown)} more", style="dim"))
         left = None if left is None else left - 2 - room
     return found
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[Text]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for index, head in enumerate(heads):
-        last = index == len(heads) - 1
-        table.add_column(head, no_wrap=True, overflow="ellipsis", ratio=1 if last and "REASON" in heads else None)
-    for row in rows:
-        table.add_row(*row)
-    return table

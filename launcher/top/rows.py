@@ -8,7 +8,18 @@ from rich.text import Text
 from launcher.amounts import ago, speed
 from launcher.top.numbers import number, percent
 from launcher.top.overview import Failure, Instance, Pair
+from launcher.top.table import Columns
 
+INSTANCES = Columns(
+    ("INSTANCE", "STATE", "IN FLIGHT", "RUNNING", "WAITING", "KV CACHE", "ACCEPTED", "TOKENS/S"),
+    spare=("RUNNING", "ACCEPTED", "TOKENS/S", "WAITING", "KV CACHE", "IN FLIGHT"),
+)
+PAIRS = Columns(
+    ("PREFILL", "DECODE", "STANDING", "PROVEN", "KV TOKENS", "SPEED", "REASON"),
+    spare=("SPEED", "KV TOKENS", "PROVEN"),
+    ends_in_text=True,
+)
+FAILURES = Columns(("FAILED", "STATUS", "REQUEST", "REASON"), spare=("REQUEST",), ends_in_text=True)
 HEALTHS = {"ready": "bold green", "degraded": "bold yellow", "down": "bold red"}
 _WORST_FIRST = ("refused", "out", "suspect", "failing", "trial", "untried", "away")
 _STYLES = {"proven": "green", "working": "green", "failing": "yellow", "trial": "yellow"}
