@@ -10,19 +10,18 @@ class Work:
     """Of those that told something both times; ``None`` where nobody tells."""
 
     def __init__(self, before: Sample, now: Sample) -> None:
-        done = [
-            (engine.role, _since(before.engines[name].readings, engine.readings))
-            for name, engine in now.engines.items()
-            if name in before.engines
-        ]
+        told = [(before.engines[name], engine) for name, engine in now.engines.items() if name in before.engines]
+        done = [(engine.role, _since(old.readings, engine.readings)) for old, engine in told]
+        self._times = [engine.told_at - old.told_at for old, engine in told if engine.role is not Role.PREFILL]
         # Prefill generates one token of each request, which decode generates again.
         self._answering = [counts for role, counts in done if role is not Role.PREFILL]
         self._receiving = [counts for role, counts in done if role is Role.DECODE and counts.received is not None]
 
     @property
-    def generated(self) -> float | None:
-        """Tokens of answers."""
-        return _sum(self._answering, "generated") if self._answering else None
+    def generated_per_second(self) -> float | None:
+        """Tokens of answers; of each engine between the two times that it told them."""
+        rates = [each.generated / time for each, time in zip(self._answering, self._times, strict=True) if time > 0]
+        return sum(rates) if rates else None
 
     @property
     def acceptance(self) -> float | None:

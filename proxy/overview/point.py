@@ -50,7 +50,7 @@ def point(before: Sample, now: Sample) -> Point:
         at=now.at,
         requests_per_second=sum(requests.values()) / seconds,
         failed_per_second=sum(n for (*_, outcome), n in requests.items() if outcome in WENT_WRONG) / seconds,
-        output_tokens_per_second=None if work.generated is None else work.generated / seconds,
+        output_tokens_per_second=work.generated_per_second,
         ttft_p50=quantile(0.5, ttft),
         ttft_p95=quantile(0.95, ttft),
         tpot_p50=quantile(0.5, tpot),

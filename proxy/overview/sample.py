@@ -14,6 +14,8 @@ class Engine:
 
     role: Role
     readings: Readings
+    told_at: float
+    """By the clock of the sample: engines are not asked when samples are taken."""
 
 
 @dataclass(frozen=True, slots=True)

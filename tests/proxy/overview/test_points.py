@@ -25,7 +25,7 @@ NOTHING = Readings(
 
 def sample(clock: float, text: str = "", present: Present | None = None, **engines: Readings) -> Sample:
     """Of metrics in Prometheus's format, and of engines by role."""
-    told = {f"{role}-0": Engine(Role(role), readings) for role, readings in engines.items()}
+    told = {f"{role}-0": Engine(Role(role), readings, clock) for role, readings in engines.items()}
     return Sample(1000 + clock, clock, tally(text_string_to_metric_families(text)), present or Present(), told)
 
 
@@ -74,6 +74,14 @@ def test_an_engine_that_appears_is_not_taken_to_have_generated_all_it_counts_wit
     assert point(sample(0), sample(5, decode=old)).output_tokens_per_second is None
     both = sample(5, decode=replace(old, generated=1e6 + 50), aggregated=old)
     assert point(sample(0, decode=old), both).output_tokens_per_second == 10
+
+
+def test_an_engines_rate_is_over_the_time_between_its_own_words():
+    before, now = sample(0, decode=NOTHING), sample(5, decode=replace(NOTHING, generated=60))
+    late = replace(now, engines={"decode-0": replace(now.engines["decode-0"], told_at=3)})
+    assert point(before, late).output_tokens_per_second == 20
+    silent = replace(now, engines={"decode-0": replace(now.engines["decode-0"], told_at=0)})
+    assert point(before, silent).output_tokens_per_second is None
 
 
 def test_of_an_engine_that_was_started_anew_what_came_since_is_told():
