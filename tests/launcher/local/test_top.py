@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -16,6 +17,8 @@ from pathlib import Path
 
 from tests.launcher.local.conftest import Launch
 from tests.launcher.local.deployments import PATIENCE, REPOSITORY, wait_until
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Terminal:
@@ -45,16 +48,25 @@ class Terminal:
         os.write(self._ours, keys)
 
     def shows(self, text: str) -> bool:
-        """Whether it has written this since it was last asked for something that it had."""
+        """Whether it has written this, colours aside, since it was last found to have written something."""
+        self._read()
+        plain = _COLOURS.sub("", self.written)
+        if text not in plain:
+            return False
+        self.written = plain.rpartition(text)[2]
+        return True
+
+    def has_left_its_screen(self) -> bool:
+        """Whether what was on the terminal before is there again."""
+        self._read()
+        return "\x1b[?1049l" in self.written
+
+    def _read(self) -> None:
         while select.select([self._ours], [], [], 0)[0]:
             try:
                 self.written += os.read(self._ours, 65536).decode(errors="replace")
             except OSError:  # the program has ended
                 break
-        if text not in self.written:
-            return False
-        self.written = self.written.rpartition(text)[2]
-        return True
 
     def close(self) -> None:
         """The program too."""
@@ -105,7 +117,7 @@ def test_on_a_terminal_it_follows_what_happens_and_its_size_and_ends_with_0_at_c
         wait_until(lambda: terminal.shows("INSTANCE   STATE    KV CACHE"), lambda: terminal.written)
         terminal.type(b"\x03")
         assert terminal.process.wait(PATIENCE) == 0
-        wait_until(lambda: terminal.shows("\x1b[?1049l"), lambda: terminal.written)  # the screen of before is back
+        assert terminal.has_left_its_screen()
 
 
 def test_a_proxy_that_does_not_answer_is_told_and_what_was_known_stays(launch: Launch, folder: Path):
