@@ -57,7 +57,7 @@ def frame(title: str, overview: Overview | None, problem: str, screen: Screen) -
 
 def _head(title: str, overview: Overview | None) -> Table:
     row = Table.grid(expand=True)
-    row.add_column(overflow="ellipsis", no_wrap=True)
+    row.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
     row.add_column(justify="right", no_wrap=True)
     word = Text("no answer yet", style="dim")
     if overview is not None:

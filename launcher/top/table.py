@@ -30,7 +30,8 @@ def fitting(columns: Columns, rows: Sequence[Sequence[Text]], width: int) -> Tab
     kept = _kept(columns, sizes, width)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
     for head in kept:
-        table.add_column(head, no_wrap=True, overflow="ellipsis")
+        shrinks = columns.ends_in_text and head == columns.heads[-1]
+        table.add_column(head, no_wrap=True, overflow="ellipsis", min_width=None if shrinks else sizes[head])
     indices = [columns.heads.index(head) for head in kept]
     for row in rows:
         table.add_row(*(row[index] for index in indices))

@@ -34,23 +34,23 @@ def condition(pool: Pool, *, ready: bool, draining: bool) -> Condition:
     """``ready``: an ordinary request would be answered; ``draining``: the proxy is about to end."""
     if draining:
         return Condition(Health.DOWN, ("The proxy is being stopped.",))
-    reasons = [*_of_pd(pool), *_of_instances(pool), *_of_pairs(pool)]
+    bypasses = pool.connector is not None and not pool.has_pair()
+    reasons = [*_of_instances(pool, drained=bypasses or not ready), *_of_pairs(pool)]
+    if bypasses and ready:
+        reasons.insert(0, "Requests bypass prefill: no pair of a prefill and a decode instance gets requests.")
     if not ready:
         return Condition(Health.DOWN, _some(reasons) or ("No instance serves.",))
     return Condition(Health.DEGRADED if reasons else Health.READY, _some(reasons))
 
 
-def _of_pd(pool: Pool) -> list[str]:
-    if pool.connector is None or pool.has_pair():
-        return []
-    return ["Requests bypass prefill: no pair of a prefill and a decode instance gets requests."]
-
-
-def _of_instances(pool: Pool) -> list[str]:
+def _of_instances(pool: Pool, *, drained: bool) -> list[str]:
+    """With ``drained`` also those that somebody has taken out on purpose: it matters when the others are not enough."""
     now, found = time.monotonic(), []
     for member in pool.members:
         if not member.healthy:
             found.append(f"{member.instance.name}: {member.reason}")
+        elif member.draining and drained:
+            found.append(f"{member.instance.name} is drained: it gets no new requests")
         elif member.breaker.state(now) is not State.CLOSED:
             found.append(f"{member.instance.name} gets fewer requests: {member.breaker.reason}")
     return found

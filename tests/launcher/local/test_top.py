@@ -114,7 +114,7 @@ def test_on_a_terminal_it_follows_what_happens_and_its_size_and_ends_with_0_at_c
         assert command("drain", "decode-0", "--no-wait").returncode == 0
         wait_until(lambda: terminal.shows("drained"), lambda: terminal.written)
         terminal.resize(24, 40)
-        wait_until(lambda: terminal.shows("INSTANCE   STATE    KV CACHE"), lambda: terminal.written)
+        wait_until(lambda: terminal.shows("INSTANCE   STATE    IN FLIGHT  KV CACHE"), lambda: terminal.written)
         terminal.type(b"\x03")
         assert terminal.process.wait(PATIENCE) == 0
         assert terminal.has_left_its_screen()

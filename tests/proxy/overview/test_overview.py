@@ -1,6 +1,7 @@
 """``GET /overview``."""
 
 import json
+from dataclasses import replace
 
 import httpx
 import psutil
@@ -92,6 +93,19 @@ async def test_without_prefill_it_is_degraded_and_says_why(start):
     assert any(reason.startswith("prefill-0: ") for reason in reasons)
     await duet.decode.stop()
     await eventually(health, "down")
+
+
+async def test_a_drained_instance_is_a_reason_only_where_the_others_are_not_enough(start):
+    engines = [FakeEngine("prefill"), FakeEngine("decode"), FakeEngine("decode")]
+    duet = await start(engines=engines, follow=True)
+    await duet.reconfigure(lambda config: replace(config, draining=("decode-0",)))
+    assert ((await overview(duet))["health"], (await overview(duet))["reasons"]) == ("ready", [])
+    await duet.reconfigure(lambda config: replace(config, draining=("prefill-0",)))
+    told = await overview(duet)
+    assert (told["health"], told["reasons"][1]) == ("degraded", "prefill-0 is drained: it gets no new requests")
+    await duet.reconfigure(lambda config: replace(config, draining=("decode-0", "decode-1")))
+    told = await overview(duet)
+    assert (told["health"], len(told["reasons"])) == ("down", 2)
 
 
 async def test_a_pair_that_a_canary_does_not_come_through_is_a_reason(start):
