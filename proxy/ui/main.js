@@ -4,9 +4,9 @@ import { showAbout, showAdvice } from "./about.js";
 import { showActions } from "./actions.js";
 import { showCharts } from "./charts.js";
 import { showCondition } from "./condition.js";
-import { byId, el } from "./dom.js";
+import { byId, el, show } from "./dom.js";
 import { showFailures } from "./failures.js";
-import { ago, clock } from "./format.js";
+import { clock } from "./format.js";
 import { showInstances } from "./instances.js";
 import { askForKey } from "./keyform.js";
 import { showPairs } from "./pairs.js";
@@ -46,10 +46,11 @@ function showAway(reason) {
   const since = answeredAt ?? opened;
   const kept = answeredAt === null ? "" : " What you see below is from then.";
   byId("away").hidden = false;
-  byId("away").replaceChildren(
+  // Only what is new is written: screen readers say an alert again whenever it changes.
+  show(byId("away"), [reason, since], () => [
     el("strong", {}, "The proxy does not answer"),
-    ` (${reason}), since ${clock(since)}, ${ago(since, Date.now() / 1000)}.${kept}`,
-  );
+    ` (${reason}), since ${clock(since)}.${kept}`,
+  ]);
   byId("content").classList.add("stale");
   byId("freshness").textContent = answeredAt === null ? "No answer yet" : `Last answer ${clock(answeredAt)}`;
 }
