@@ -5,14 +5,26 @@ import sys
 
 import typer
 
-from launcher.commands import advise, profiles, reading, render, restart, running, size, starting, top
+from launcher.commands import (
+    advise,
+    baseline,
+    doctor,
+    profiles,
+    reading,
+    render,
+    restart,
+    running,
+    size,
+    starting,
+    top,
+)
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Turn a profile into running vLLM engines and a proxy.",
-    epilog="Exit codes: 0 success; 1 not healthy (status), not drained (drain, restart); 2 usage; 3 profile; "
+    epilog="Exit codes: 0 success; 1 not healthy (status, doctor), not drained (drain, restart); 2 usage; 3 profile; "
     "4 plan, preflight or run directory; 5 a process died; 6 not ready in time; 8 no proof (prove, restart, demo); "
     "130 interrupted before it was ready.",
 )
@@ -35,6 +47,8 @@ app.command("resume")(running.resume_instances)
 app.command("restart")(restart.restart_instances)
 app.command("down")(running.down)
 app.command("advise")(advise.advise_technique)
+app.command("doctor")(doctor.diagnose)
+app.command("baseline")(baseline.record_baseline)
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ LauncherError
 ├── ProfileError          3  the profile cannot be read or says something impossible
 ├── PlanError             4  the profile cannot become a plan on this machine
 ├── PreflightError        4  the plan would fail here; nothing was started
+├── BaselineError         4  a baseline's answers cannot be had or kept
 ├── SecretError           4  a secret that an engine needs is missing, empty or cannot be read
 ├── RunDirectoryError     4  the run directory cannot be used, or is in use
 │   └── StateError        4  its state cannot be read
@@ -72,6 +73,12 @@ class PlanError(LauncherError):
 
 class PreflightError(_Several):
     """Everything that would make this plan fail on this machine, found before anything was started."""
+
+    exit_code = 4
+
+
+class BaselineError(LauncherError):
+    """The answers of a baseline cannot be had or kept."""
 
     exit_code = 4
 

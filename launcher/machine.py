@@ -94,6 +94,22 @@ def _gpu(index: int) -> Gpu:
     return Gpu(index, pynvml.nvmlDeviceGetName(handle), pynvml.nvmlDeviceGetUUID(handle), memory.total, memory.free)
 
 
+def utilisation(devices: Collection[str]) -> dict[str, float]:
+    """Of CUDA devices, by UUID or index, the share of the last moments in which they worked, as the driver tells."""
+    found: dict[str, float] = {}
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return found
+    try:
+        for device in devices:
+            with suppress(pynvml.NVMLError):
+                found[device] = pynvml.nvmlDeviceGetUtilizationRates(_handle(device)).gpu / 100
+    finally:
+        pynvml.nvmlShutdown()
+    return found
+
+
 def device_uses(devices: Collection[str]) -> dict[str, DeviceUse]:
     """What is taken of CUDA devices, by UUID or index, now; without those that the driver does not know."""
     found: dict[str, DeviceUse] = {}
@@ -110,9 +126,13 @@ def device_uses(devices: Collection[str]) -> dict[str, DeviceUse]:
     return found
 
 
-def _use(device: str) -> DeviceUse:
+def _handle(device: str) -> object:
     by_index = device.isdecimal()
-    handle = pynvml.nvmlDeviceGetHandleByIndex(int(device)) if by_index else pynvml.nvmlDeviceGetHandleByUUID(device)
+    return pynvml.nvmlDeviceGetHandleByIndex(int(device)) if by_index else pynvml.nvmlDeviceGetHandleByUUID(device)
+
+
+def _use(device: str) -> DeviceUse:
+    handle = _handle(device)
     pids: frozenset[int] = frozenset()
     with suppress(pynvml.NVMLError):  # not on every device
         pids = frozenset(process.pid for process in pynvml.nvmlDeviceGetComputeRunningProcesses(handle))

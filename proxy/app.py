@@ -39,7 +39,9 @@ from proxy.overview.history import History
 from proxy.overview.totals import Totals
 from proxy.pool import Pool
 from proxy.proof.canary import Canary
+from proxy.proof.drift import DriftWatch
 from proxy.proof.prover import Prover
+from proxy.reference import load as load_reference
 from proxy.release import Releases
 from proxy.settings import Policy, Settings
 from proxy.steering import Steering
@@ -62,7 +64,8 @@ def create_apps(
 
     ``path`` is the file of the configuration, if the proxy shall follow it. Whoever passes ``admission`` can close it:
     then no new work is taken. ``shared`` is the folder of the metrics of several processes. Raises
-    :class:`proxy.config.ConfigError` when the environment lacks the engines' key, or packages for tracing are missing.
+    :class:`proxy.config.ConfigError` when the environment lacks the engines' key, or packages for tracing are
+    missing, or reference answers cannot be read.
     """
     registry = CollectorRegistry()
     settings = config.settings
@@ -80,6 +83,10 @@ def create_apps(
     monitor = HealthMonitor(pool, client, interval=settings.probe_interval, patience=settings.frozen_after)
     steering = Steering(settings, Random())
     prover = _prover(settings, pool, client, steering, metrics, releases)
+    drift = None
+    if settings.reference is not None:
+        answers = load_reference(Path(settings.reference.file))
+        drift = DriftWatch(pool, client, answers, settings.reference.interval)
     follower = None if path is None else ConfigFollower(path, config, pool, monitor)
 
     @asynccontextmanager
@@ -95,6 +102,8 @@ def create_apps(
                 ]
                 if follower is not None:
                     others.append(tasks.create_task(follower.run(), name="configuration"))
+                if drift is not None:
+                    others.append(tasks.create_task(drift.run(), name="reference answers"))
                 if shared is not None:
                     others.append(tasks.create_task(exposition.run(), name="gauges"))
                     others.append(tasks.create_task(totals.run(), name="totals"))

@@ -41,6 +41,7 @@ _OF_MEMBERS: Mapping[Instrument, Callable[[Member, float], float | None]] = {
     known.BREAKER: lambda member, now: member.breaker.state(now) is State.OPEN,
     known.FROZEN: lambda member, _: member.progress.frozen,
     known.SHARE: _received_share,
+    known.REFERENCE: lambda member, _: member.agreement,
 }
 _OF_PAIRS: Mapping[Instrument, Callable[[Pair, float], float | None]] = {
     known.PAIR_BREAKER: lambda pair, now: pair.breaker.state(now) is State.OPEN,

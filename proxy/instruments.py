@@ -174,6 +174,13 @@ SHARE = _gauge(
     "Of the last minute's prompt tokens, canaries' too, the part whose KV came from another instance.",
     "0 to 1",
 )
+REFERENCE = _gauge(
+    "duet_reference_agreement",
+    ("engine",),
+    "Of the tokens of a baseline's answers, those that the engine would choose, too; where `proxy.reference` is set.",
+    "0 to 1",
+    Merge.LEAST,
+)
 QUEUE = _gauge(
     "duet_prefill_queue_seconds",
     ("engine",),
@@ -201,7 +208,7 @@ GROUPS: Mapping[str, tuple[Instrument, ...]] = {
     "Pairs": (CANARIES, VERDICT, PROOF_AGE, PROVEN, SPEED, USABLE, PAIR_BREAKER, PAIR_SUSPENDED, SILENTLY_OFF),
     "Instances": (
         *(IN_FLIGHT, HEALTHY, FROZEN, INSTANCE_DRAINING, BREAKER, BREAKER_OPENED, FAILURES, SHARE),
-        QUEUE,
+        *(REFERENCE, QUEUE),
     ),
     "Configuration": (THRESHOLD,),
 }

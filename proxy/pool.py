@@ -44,6 +44,8 @@ class Member:
     """The text of its metrics, as it told it last."""
     told_at: float | None = None
     """When that was, by ``time.monotonic``."""
+    agreement: float | None = None
+    """Of the tokens of reference answers, those that it would choose, too; ``None`` when it was not compared."""
     draining: bool = False
     """Gets no new requests, by configuration."""
     in_flight: int = 0

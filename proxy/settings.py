@@ -191,6 +191,21 @@ class Objectives:
     """Time to first token; the policy ``ttft`` steers by it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Answers of a baseline, with which every engine is compared: does a quantized one still answer as it was judged?
+
+    `launcher baseline` writes them. Each comparison costs one prompt for each answer in the file.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    file: str
+    """As the proxy reaches it, absolute."""
+    interval: Seconds = 600.0
+    """Between two comparisons of an engine."""
+
+
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -343,6 +358,8 @@ class Settings:
     selection: Selection = field(default_factory=Selection)
     pd: ConditionalPD = field(default_factory=ConditionalPD)
     objectives: Objectives = field(default_factory=Objectives)
+    reference: Reference | None = None
+    """Compare engines with a baseline's answers."""
     alerts: Alerts = field(default_factory=Alerts)
     drain: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
     """Seconds that running requests get to finish after a signal to stop."""
@@ -363,7 +380,7 @@ class Settings:
     client_keys: Annotated[tuple[ClientKey, ...], AfterValidator(_distinct)] = ()
     """Who may use the proxy; without any, everybody. With them no key of a client reaches an engine."""
     admin_keys: Annotated[tuple[ClientKey, ...], AfterValidator(_distinct)] = ()
-    """Who may do what changes something, today ``POST /pairs/prove``; without any, whoever may look. They may look at
-    ``/ready``, ``/pairs``, ``/overview`` and ``/metrics`` as well, and send no requests."""
+    """Operators: who may do what changes something, today ``POST /pairs/prove``; without any, whoever may look. They may
+    look where clients need a key, and their keys reach no engine."""
     engine_key_env: Annotated[str, Field(min_length=1)] | None = None
     """The environment variable that holds the engines' own key, sent in place of what clients send."""

@@ -6,11 +6,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 
 import httpx
-from pydantic import TypeAdapter, ValidationError
 
 from launcher.advice.configured import configured
 from launcher.advice.measure import canaries, idle, measured, requests
@@ -58,7 +56,7 @@ async def watch(
             f"nothing serves in {directory.path}: start it with `launcher up`, or choose another --run-dir; "
             "without --window questions are asked instead"
         )
-    plan = _plan(directory.path / "plan.json")
+    plan = directory.read_plan()
     windows = {each.name: Window(each.role) for each in deployment.instances}
     reasons: dict[str, str] = {}
     stop, key = asyncio.Event(), operator_key.headers(directory.path)
@@ -139,16 +137,3 @@ def _notes(windows: Mapping[str, Window], reasons: Mapping[str, str], plan: Plan
     if plan is None:
         notes.append("the run directory's plan cannot be read: what is configured is unknown")
     return notes
-
-
-def _plan(file: Path) -> Plan | None:
-    try:
-        return _plan_type().validate_json(file.read_bytes())
-    except (OSError, ValidationError):
-        return None
-
-
-@cache
-def _plan_type() -> TypeAdapter[Plan]:
-    """Built when it is needed: most verbs do not, and start sooner."""
-    return TypeAdapter(Plan)

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from launcher.local.keeper import MARK, end_marked
 KEEPER = str(Path(keeper.__file__).absolute())
 LOG_BYTES = 16 * 2**20
 LOG_FILES = 3
-KEEPER_MARGIN = 1.0
+KEEPER_MARGIN = keeper.REST + 1.0
 """Seconds beyond the grace that a keeper has to end itself."""
+LAST_STEPS = keeper.REST + 2.0
+"""Seconds that a keeper may go on once all that it kept has ended; longer, and the kernel keeps it from its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Child:
         self.pid = pid
         """Of the program itself; ``None`` when it could not be started."""
         self.keeper_pid = process.pid
+        assert process.stdout is not None
+        self._report = asyncio.ensure_future(process.stdout.readline())
 
     @classmethod
     async def start(cls, command: Command) -> "Child":
@@ -69,7 +74,15 @@ class Child:
         return cls(process, int(first_line) if first_line else None, command)
 
     async def wait(self) -> int:
-        """Until the program and all that it started are gone; its exit code, 128 + number for a signal."""
+        """Until the program and all that it started are gone; its exit code, 128 + number for a signal.
+
+        The keeper is gone, too, unless it hangs in the kernel: what it kept has ended, and nothing waits for it.
+        """
+        if report := await asyncio.shield(self._report):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LAST_STEPS):
+                    await self._process.wait()
+            return int(report)
         code = await self._process.wait()
         if code < 0:  # somebody killed the keeper: the kernel ended the program, its children are ours to end
             await asyncio.to_thread(end_marked, self._command.mark)

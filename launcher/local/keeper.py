@@ -8,7 +8,8 @@ killed with SIGKILL, and nothing outlives an engine's main process, not even its
 - the engine's main process gets SIGKILL from the kernel should the keeper itself be killed; what that process started
   is found by a mark in its environment, by the launcher or, if that was killed too, by the other keepers.
 
-Prints one line, the engine's pid, and exits with the engine's exit code (128 + signal for a signal).
+Prints two lines: the engine's pid, and its exit code (128 + signal for a signal) once it and all that it started have
+ended. Only then it takes them off the process table, which may last (see :func:`take_off`), and exits with that code.
 Standard library only, and started without site-packages: one per instance should cost little. Linux only.
 """
 
@@ -41,6 +42,8 @@ LOOK = 1.0
 """Seconds after which the process is looked at even if no signal told of its end."""
 RELIST = 0.02
 """Seconds between two looks at descendants that shall end."""
+REST = 1.0
+"""Seconds for the last threads of descendants to clear up, before these are taken off the process table."""
 MARK = "DUET_INSTANCE"
 """Environment variable ``<deployment>/<instance>`` by which strays are found."""
 RUN_MARK = "=== duet:"
@@ -108,7 +111,7 @@ class Keeper:
         self.mark(f"pid {self.process.pid} started")
         watched = {self.output, self.wakeup, 0}
         orphaned = False
-        while self.process.poll() is None:
+        while (code := ended(self.process.pid)) is None:
             timeout = LOOK if self.kill_at is None else max(0.0, self.kill_at - time.monotonic())
             ready, _, _ = select.select(watched, [], [], timeout)
             if self.wakeup in ready and not {*os.read(self.wakeup, 64)} <= {signal.SIGCHLD}:
@@ -118,27 +121,29 @@ class Keeper:
                 orphaned = True
                 self.stop(min(self.grace, ORPHAN_GRACE))
             if self.kill_at is not None and time.monotonic() >= self.kill_at:
-                self.process.kill()
+                os.kill(self.process.pid, signal.SIGKILL)
             if self.output in ready and not self.pump():
                 watched.discard(self.output)
             self.reap()
-        end_descendants()
+        self.process.returncode = code  # it must not take it off by itself
+        had_others = end_descendants(self.process.pid)
         deadline = time.monotonic() + LAST_OUTPUT
         while self.pump() and self.rest_is_there() and time.monotonic() < deadline:
             pass
         self.write(self.rest)
-        code = self.process.returncode
-        code = code if code >= 0 else 128 - code
         self.mark(f"ended with {code}")
+        with contextlib.suppress(BrokenPipeError):  # the launcher is gone
+            os.write(1, b"%d\n" % code)
         if orphaned and (deployment := os.environ.get(MARK, "").partition("/")[0]):
             end_marked(deployment)  # of an instance whose keeper was killed together with the launcher
+        take_off(REST if had_others else 0.0)
         return code
 
     def stop(self, grace: float) -> None:
         """Ask the process to end; SIGKILL follows after ``grace`` seconds. Asked again, only the sooner end counts."""
         kill_at = time.monotonic() + grace
         self.kill_at = min(kill_at, self.kill_at or kill_at)
-        self.process.terminate()
+        os.kill(self.process.pid, signal.SIGTERM)
 
     def pump(self) -> bool:
         """Write some of what the process printed; ``False`` at the end of its output.
@@ -162,11 +167,11 @@ class Keeper:
         return bool(select.select([self.output], [], [], 0)[0])
 
     def reap(self) -> None:
-        """Take orphans that ended off the process table; the engine itself is left to ``poll``."""
-        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
-            if ended.si_pid == self.process.pid:
+        """Take orphans that ended off the process table, but not the engine itself."""
+        while (first := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+            if first.si_pid == self.process.pid:
                 return
-            os.waitpid(ended.si_pid, 0)
+            os.waitpid(first.si_pid, 0)
 
     def write(self, line: bytes) -> None:
         """One line into the log. A progress bar redraws its line with carriage returns: only the last state counts."""
@@ -193,20 +198,44 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def end_descendants() -> None:
-    """SIGKILL every remaining descendant; as subreaper we inherit each one whose parent dies before it.
+def ended(pid: int) -> int | None:
+    """The exit code of a child whose threads have all ended, 128 + number for a signal; ``None`` while one goes on.
 
-    Never by waiting for one of them: one that we inherit in the meantime would be waited for, and not be told to end.
+    The child stays on the process table: nothing blocks here, whatever state it is in.
     """
-    while True:
-        for pid in children(os.getpid()):
+    result = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if result is None:
+        return None
+    return result.si_status if result.si_code == os.CLD_EXITED else 128 + result.si_status
+
+
+def end_descendants(engine: int) -> bool:
+    """SIGKILL every remaining descendant until all have ended; whether there were others than ``engine``, which has.
+
+    As subreaper we inherit each one whose parent dies before it. So when all our children have ended, and there is none
+    more afterwards, nobody is left. They stay on the process table.
+    """
+    before = {engine}
+    while (now := {*children(os.getpid())}) != before or any(ended(pid) is None for pid in now):
+        before = now
+        for pid in now:
             os.kill(pid, signal.SIGKILL)
-        try:
-            while os.waitpid(-1, os.WNOHANG) != (0, 0):
-                pass
-        except ChildProcessError:
-            return
         time.sleep(RELIST)
+    return now != {engine}
+
+
+def take_off(rest: float) -> None:
+    """Take all children, which have ended, off the process table, after ``rest`` seconds.
+
+    A thread that has ended is gone from the process table before the kernel has cleared up what /proc kept of it. Who
+    takes the process off meanwhile spins in the kernel until that is done, and cannot be killed. If the thread had the
+    lowest priority, as pollers on a CPU have (:mod:`launcher.local.scheduling`), and the cores are busy, not least with
+    this spinning, that took half a minute. The same thread is through within a second if nobody spins.
+    """
+    time.sleep(rest)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
 
 
 def end_marked(mark: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from launcher.local.deployment import Loading
 from launcher.local.keeper import RUN_MARK
+from launcher.log_signatures import SIGNATURES
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +35,7 @@ _PIECES = re.compile(r"% Completed \| (\d+)/(\d+)")
 """Of the files of weights."""
 
 # Known ways to die, with what to do about them.
-_CAUSES = (
-    (re.compile(r"address already in use", re.I), "another process took its port: start again"),
-    (re.compile(r"No available memory for the cache blocks|KV cache is needed"),
-     "the KV cache is too small: raise roles.*.kv_cache_memory or gpu_memory_utilization, or lower max_model_len"),
-    (re.compile(r"Error in memory profiling"),
-     "another process gave GPU memory back while it measured what is free: start again"),
-    (re.compile(r"Free memory on device .* is less than"),
-     "others have too much of its device's memory: end them, or lower roles.*.gpu_memory_utilization"),
-    (re.compile(r"out of memory|Cannot allocate memory|std::bad_alloc", re.I),
-     "out of memory: lower roles.*.kv_cache_memory, max_num_seqs or max_num_batched_tokens"),
-    (re.compile(r"operator torchvision::nms does not exist"),
-     "torchvision does not match torch: pip uninstall -y torchvision torchaudio torchcodec"),
-    (re.compile(r"No module named '?(?:vllm|nixl)"), "the engine is not installed in its Python: scripts/install"),
-    (re.compile(r"error: (unrecognized arguments: .*|argument .*)"), "vLLM says {0}: correct roles.*.engine_args"),
-    (re.compile(r"is not a valid model identifier|couldn't connect to|LocalEntryNotFoundError|offline mode is enabled"),
-     "the model could not be fetched: check model.id and the network, or use model.path"),
-)  # fmt: skip
 
-
-_WANTS_MEMORY = re.compile(
-    r"No available memory for the cache blocks|KV cache is needed|Error in memory profiling|Free memory on device"
-    r"|out of memory|Cannot allocate memory|std::bad_alloc",
-    re.I,
-)
 MEANINGFUL = 300
 """Last lines in which to look for what was wrong: vLLM's processes tell of each other's ends below it."""
 
@@ -96,25 +74,26 @@ class LoadProgress:
             self.now = replace(self.now, done=int(pieces[1]), of=int(pieces[2]))
 
 
-def last_lines(log: Path, count: int = 30) -> list[str]:
-    """What the last run wrote at its end, oldest line first."""
+def last_lines(log: Path, count: int = 30, *, runs: int = 1) -> list[str]:
+    """What the last runs wrote at their end, oldest line first."""
     try:
         lines = log.read_text(errors="replace").splitlines()
     except OSError:
         return []
     if lines and lines[-1].startswith(RUN_MARK):  # that it ended is said elsewhere
         lines.pop()
-    starts = [number for number, line in enumerate(lines) if line.startswith(RUN_MARK)]
-    return lines[starts[-1] + 1 if starts else 0 :][-count:]
+    starts = [number for number, line in enumerate(lines) if line.startswith(RUN_MARK) and line.endswith("started")]
+    return lines[starts[-min(runs, len(starts))] + 1 if starts else 0 :][-count:]
 
 
 def likely_cause(lines: list[str]) -> str | None:
     """What these last lines of a dead engine are known to mean, if anything."""
     text = "\n".join(lines)
-    found = ((pattern.search(text), cause) for pattern, cause in _CAUSES)
-    return next((cause.format(*match.groups()) for match, cause in found if match), None)
+    found = ((each.pattern.search(text), each.hint) for each in SIGNATURES)
+    return next((hint.format(*match.groups()) for match, hint in found if match), None)
 
 
 def wanted_memory(lines: Sequence[str]) -> bool:
     """Whether these last lines of a dead engine say that there was not enough memory."""
-    return _WANTS_MEMORY.search("\n".join(lines)) is not None
+    text = "\n".join(lines)
+    return any(each.about_memory and each.pattern.search(text) for each in SIGNATURES)

@@ -5,12 +5,13 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import count
 from pathlib import Path
 
 import psutil
 import tenacity
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from launcher.errors import RunDirectoryError, StateError
 from launcher.local.deployment import Deployment
@@ -21,6 +22,12 @@ _POLL = 1.0
 """Seconds between two looks whether it is still there."""
 _LOOKS_PER_HOUR = 3600
 _DEPLOYMENT = TypeAdapter(Deployment)
+
+
+@cache
+def _plan_type() -> TypeAdapter[Plan]:
+    """Built when it is needed: most verbs do not, and start sooner."""
+    return TypeAdapter(Plan)
 
 
 class RunDirectory:
@@ -163,6 +170,13 @@ class RunDirectory:
         """The plan and the files that it contains."""
         for file in (PlannedFile(str(self.path / "plan.json"), to_json(plan)), *plan.files):
             _replace(Path(file.path), file.content)
+
+    def read_plan(self) -> Plan | None:
+        """What was started here last; ``None`` when that cannot be read."""
+        try:
+            return _plan_type().validate_json((self.path / "plan.json").read_bytes())
+        except (OSError, ValidationError):
+            return None
 
     def write_state(self, deployment: Deployment) -> None:
         """Readers see the old or the new state, never half of one."""

@@ -86,8 +86,10 @@ def _choice(index: int, prompt: list[str], body: dict, ending: Ending | None) ->
     return Choice(index, prompt, tokens, texts, finish, stop)
 
 
-def whole(body: dict, chat: bool, model: str, answer: str, choices: list[Choice], kv: dict | None) -> dict:
-    """An answer that is not streamed."""
+def whole(
+    body: dict, chat: bool, model: str, answer: str, choices: list[Choice], kv: dict | None, *, drift: int = 0
+) -> dict:
+    """An answer that is not streamed; with ``drift``, every so many-th token of a prompt is not its choice."""
     prompt = sum(map(len, prompts_of(body, chat)))
     only_chat = {"prompt_logprobs": None, "prompt_token_ids": _ids(body, choices[0].prompt), "prompt_text": None}
     return {
@@ -95,7 +97,7 @@ def whole(body: dict, chat: bool, model: str, answer: str, choices: list[Choice]
         "object": "chat.completion" if chat else "text_completion",
         "created": CREATED,
         "model": model,
-        "choices": [_whole_choice(each, body, chat) for each in choices],
+        "choices": [_whole_choice(each, body, chat, drift) for each in choices],
         "service_tier": None,
         "system_fingerprint": FINGERPRINT,
         "usage": _usage(prompt, choices, _cached(chat) | {"multimodal_tokens": None})
@@ -107,7 +109,7 @@ def whole(body: dict, chat: bool, model: str, answer: str, choices: list[Choice]
     }
 
 
-def _whole_choice(choice: Choice, body: dict, chat: bool) -> dict:
+def _whole_choice(choice: Choice, body: dict, chat: bool, drift: int) -> dict:
     text = "".join(choice.texts)
     middle = {
         "logprobs": _logprobs(body, chat, choice, 0, len(choice.tokens)),
@@ -121,7 +123,8 @@ def _whole_choice(choice: Choice, body: dict, chat: bool) -> dict:
         return {"index": choice.index, "message": message, **middle, "routed_experts": None}
     if body.get("echo"):
         text = " ".join(choice.prompt) + text
-    last = {"prompt_logprobs": None, "prompt_token_ids": _ids(body, choice.prompt), "routed_experts": None}
+    told = None if body.get("prompt_logprobs") is None else _prompt_logprobs(choice, drift)
+    last = {"prompt_logprobs": told, "prompt_token_ids": _ids(body, choice.prompt), "routed_experts": None}
     return {"index": choice.index, "text": text, **middle, **last}
 
 
@@ -213,6 +216,16 @@ def _running_usage(choice: Choice, count: int, chat: bool) -> dict:
 
 def _ids(body: dict, words: list[str]) -> list[int] | None:
     return [zlib.crc32(word.encode()) % 2048 for word in words] if body.get("return_token_ids") else None
+
+
+def _prompt_logprobs(choice: Choice, drift: int) -> list[dict | None]:
+    """Of each token but the first."""
+    places: list[dict | None] = [None]
+    for place, word in enumerate(choice.prompt[1:], start=1):
+        token = word if word.isdecimal() else str(zlib.crc32(word.encode()) % 2048)
+        rank = 2 if drift and place % drift == 0 else 1
+        places.append({token: {"logprob": -float(rank), "rank": rank, "decoded_token": word}})
+    return places
 
 
 def _logprobs(body: dict, chat: bool, choice: Choice, start: int, stop: int) -> dict | None:

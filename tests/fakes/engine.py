@@ -137,6 +137,8 @@ class FakeEngine:
         """It answers well, but computes prompts itself whose KV it is given."""
         self.wrong_kv = False
         """It answers otherwise with KV that it is given."""
+        self.drift = 0
+        """Every so many-th token of a prompt is not what it would choose itself; 0 for none."""
         self.thawed = asyncio.Event()
         """While it is not set, nothing is computed; all else is answered."""
         self.thawed.set()
@@ -371,7 +373,7 @@ class FakeEngine:
             case Kind.MESSAGE:
                 return messages.whole(self.model, answer, choices[0], kv)
             case _:
-                return completions.whole(body, kind is Kind.CHAT, self.model, answer, choices, kv)
+                return completions.whole(body, kind is Kind.CHAT, self.model, answer, choices, kv, drift=self.drift)
 
     def _events(
         self, body: dict, kind: Kind, answer: str, choices: list[Choice], kv: dict | None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from launcher.local.child import KEEPER
 from launcher.local.load_progress import last_lines
+from tests.launcher.local.deployments import REPOSITORY
 
 
 def keep(log: Path, program: str, **options: int) -> int:
@@ -68,3 +69,24 @@ while pathlib.Path(f"/proc/{{child.pid}}/stat").read_text().rpartition(")")[2].s
     pass
 """
     assert keep(tmp_path / "log", program) == 0
+
+
+ENDS_ALL = """
+import os, subprocess, sys
+from launcher.local import keeper
+
+keeper.prctl(keeper.PR_SET_CHILD_SUBREAPER, 1)
+program = "import subprocess; print(subprocess.Popen(['sleep', '600'], stdout=subprocess.DEVNULL).pid)"
+engine = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+left = int(engine.stdout.readline())
+os.waitid(os.P_PID, engine.pid, os.WEXITED | os.WNOWAIT)
+assert keeper.end_descendants(engine.pid)
+assert {*keeper.children(os.getpid())} == {engine.pid, left}
+assert (keeper.ended(engine.pid), keeper.ended(left)) == (0, 128 + 9)
+keeper.take_off(0)
+assert keeper.children(os.getpid()) == []
+"""
+
+
+def test_descendants_end_without_being_taken_off_the_process_table_which_may_block():
+    subprocess.run([sys.executable, "-c", ENDS_ALL], check=True, cwd=REPOSITORY, timeout=30)

@@ -1,0 +1,1 @@
+"""Reads a running deployment and names what is wrong: symptom, cause, evidence, fix."""

@@ -1,0 +1,63 @@
+"""How what the doctor found is told, to people and to programs."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.text import Text
+
+from launcher.doctor.problem import Finding, Severity
+from launcher.doctor.problems import CHECKS
+from launcher.doctor.sight import Sight
+
+_COLOURS = {Severity.CRITICAL: "bold red", Severity.WARNING: "bold yellow"}
+_MANY = 8
+"""Places of one problem that people are shown."""
+
+
+def text(console: Console, findings: Sequence[Finding], sight: Sight) -> None:
+    """Each problem with its cause, evidence and fix; then what was not seen, and how it stands."""
+    for finding in sorted(findings, key=lambda each: each.problem.severity is not Severity.CRITICAL):
+        _finding(console, finding)
+    for reason in sight.not_seen:
+        console.print(f"not seen: {reason}", markup=False, soft_wrap=True)
+    counts = [_counted(findings, severity) for severity in Severity]
+    found = " and ".join(filter(None, counts)) or "healthy"
+    judged = f"judged by what happened {sight.period}" if sight.proxy else "without the proxy's metrics"
+    console.print(f"{found} ({len(CHECKS)} problems looked for, {judged})", markup=False, soft_wrap=True)
+
+
+def as_json(findings: Sequence[Finding], sight: Sight) -> str:
+    """``{"healthy": bool, "findings": [...], "not_seen": [...]}``, indented."""
+    document = {
+        "healthy": not findings,
+        "judged": sight.period if sight.proxy else None,
+        "looked_for": [check.problem.id for check in CHECKS],
+        "findings": [
+            {**asdict(each.problem), "evidence": [asdict(evidence) for evidence in each.evidence]} for each in findings
+        ],
+        "not_seen": list(sight.not_seen),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _finding(console: Console, finding: Finding) -> None:
+    problem = finding.problem
+    head = Text.assemble((problem.severity.value, _COLOURS[problem.severity]), f"  {problem.symptom}  ")
+    console.print(head.append(f"({problem.id})", "dim"), soft_wrap=True)
+    for evidence in finding.evidence[:_MANY]:
+        _line(console, "seen", f"{evidence.where}: {evidence.text}")
+    if len(finding.evidence) > _MANY:
+        _line(console, "", f"and {len(finding.evidence) - _MANY} more")
+    for title, told in {"cause": problem.cause, "look": problem.look_at, "fix": problem.fix}.items():
+        _line(console, title, told.replace("`", ""))
+
+
+def _line(console: Console, title: str, told: str) -> None:
+    console.print(Text.assemble((f"    {title:6}", "dim"), told), soft_wrap=True)
+
+
+def _counted(findings: Sequence[Finding], severity: Severity) -> str:
+    number = sum(finding.problem.severity is severity for finding in findings)
+    return f"{number} {severity}" if number else ""
