@@ -380,7 +380,7 @@ class Settings:
     client_keys: Annotated[tuple[ClientKey, ...], AfterValidator(_distinct)] = ()
     """Who may use the proxy; without any, everybody. With them no key of a client reaches an engine."""
     admin_keys: Annotated[tuple[ClientKey, ...], AfterValidator(_distinct)] = ()
-    """Operators: who may do what changes something, today ``POST /pairs/prove``; without any, whoever may look. They may
-    look where clients need a key, and their keys reach no engine."""
+    """Operators: who may do what changes something, today ``POST /pairs/prove``; without any, whoever may look. They
+    may look where clients need a key, and their keys reach no engine."""
     engine_key_env: Annotated[str, Field(min_length=1)] | None = None
     """The environment variable that holds the engines' own key, sent in place of what clients send."""
