@@ -1,6 +1,7 @@
 """The verb that names what is wrong with a running deployment."""
 
 import asyncio
+import re
 from typing import Annotated
 
 import typer
@@ -33,6 +34,8 @@ def diagnose(
         typer.echo(runbook.page(), nl=False)
         return
     if proxy is not None:
+        if not re.fullmatch(r"https?://[^\s/?#]+/?", proxy):
+            raise typer.BadParameter(f"write the proxy's address, e.g. http://127.0.0.1:8000, not {proxy!r}")
         seen = asyncio.run(look_at_proxy(proxy.rstrip("/"), window))
     else:
         with Console(stderr=True).status("") as status:

@@ -19,6 +19,9 @@ KEEPER_MARGIN = keeper.REST + 1.0
 LAST_STEPS = keeper.REST + 2.0
 """Seconds that a keeper may go on once all that it kept has ended; longer, and the kernel keeps it from its end."""
 
+KEEPS_ENVIRONMENT = "SPT_NOENV"
+"""vLLM gives its processes titles. Unless setproctitle is told this, it writes them over environment and mark."""
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -61,7 +64,7 @@ class Child:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
-                env={**command.env, MARK: command.mark},
+                env={**command.env, MARK: command.mark, KEEPS_ENVIRONMENT: "1"},
                 process_group=0,
             )
         assert process.stdout is not None

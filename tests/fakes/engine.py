@@ -153,7 +153,7 @@ class FakeEngine:
         self.instead: dict[str, tuple[int, bytes] | None] = {}
         """Status and body that are answered by path in place of its own; ``None`` for nothing at all."""
         self._side_channel_port = side_channel_port
-        self._pace = pace
+        self.pace = pace
         self._changed = asyncio.Condition()
         self._wire = WireServer(self._answer, host, port)
         self.bootstrap = WireServer(self._tell, host, 0)
@@ -423,8 +423,8 @@ class FakeEngine:
                 await asyncio.Event().wait()
             if sent == fault.end_after:
                 break
-            if self._pace:
-                await asyncio.sleep(self._pace)
+            if self.pace:
+                await asyncio.sleep(self.pace)
             if fault.gate is not None:
                 await fault.gate.acquire()
             await reply.chunk(event)

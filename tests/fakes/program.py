@@ -30,6 +30,7 @@ from pathlib import Path
 
 from tests.fakes.engine import FakeEngine
 
+_SIDE_CHANNEL = "VLLM_NIXL_SIDE_CHANNEL_PORT"
 _ROLES = {"kv_producer": "prefill", "kv_consumer": "decode"}
 
 
@@ -52,9 +53,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--kv-transfer-config", type=json.loads, default={})
     parser.add_argument("--block-size")
     parser.add_argument("--role", choices=("prefill", "decode", "aggregated"))
-    parser.add_argument(
-        "--side-channel-port", type=int, default=int(os.environ.get("VLLM_NIXL_SIDE_CHANNEL_PORT", "5600"))
-    )
+    parser.add_argument("--side-channel-port", type=int, default=int(os.environ.get(_SIDE_CHANNEL, "5600")))
     return parser.parse_known_args(argv)[0]
 
 
@@ -83,7 +82,11 @@ async def _serve(arguments: argparse.Namespace) -> None:
     kept = os.environ.get("FAKE_ENGINE_KEEPS_KV")
     if kept is not None:
         engine.usage = lambda: _usage(Path(kept))
-    async with engine:
+    async with engine, contextlib.AsyncExitStack() as stack:
+        if engine.role == "prefill" and _SIDE_CHANNEL in os.environ:
+            # As NIXL's: somebody listens there.
+            server = await asyncio.start_server(lambda _, w: w.close(), arguments.host, arguments.side_channel_port)
+            await stack.enter_async_context(server)
         sys.stderr.write(f"INFO: fake {engine.role} engine listens on port {engine.port}\n")
         sys.stderr.flush()
         crash_after = os.environ.get("FAKE_ENGINE_CRASH_AFTER")

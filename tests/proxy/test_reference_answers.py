@@ -56,6 +56,7 @@ async def test_one_that_does_not_tell_is_not_judged_and_the_log_says_why(start, 
     duet.decode.instead["/v1/completions"] = (400, b'{"error":{"message":"no"}}')
 
     async def said() -> bool:
+        await asyncio.sleep(0)  # the proxy is in this process
         return "decode-0 was not compared with the reference answers: it answered 400" in caplog.text
 
     await eventually(said, True)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import httpx
 import psutil
-import pytest
 
 from tests.launcher.local.deployments import launched, survivors, wait_until
 from tests.real.conftest import Pair
@@ -42,16 +41,26 @@ def test_an_engine_core_of_a_killed_server_is_ended_and_the_server_started_again
     assert pair.tokens("external_kv_transfer") > moved
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL])
-def test_nothing_is_left_when_the_launcher_is_killed_while_real_engines_load(
-    pair_profile: Path, tmp_path: Path, number: signal.Signals
-):
+def test_nothing_is_left_when_the_launcher_is_killed_while_real_engines_load(pair_profile: Path, tmp_path: Path):
     arguments = ["up", str(pair_profile), "--set", "proxy.port=18001"]
     with launched(arguments, tmp_path / "run", {}, tmp_path / "output") as running:
         running.wait(lambda: "starting the engine core" in running.output, patience=120)
         family = running.family()
 
-        running.send(number)
+        running.send(signal.SIGKILL)
+
+        assert not survivors(family)
+
+
+def test_nothing_is_left_when_keepers_are_killed_with_the_launcher(pair_profile: Path, tmp_path: Path):
+    arguments = ["up", str(pair_profile), "--set", "proxy.port=18001"]
+    with launched(arguments, tmp_path / "run", {}, tmp_path / "output") as running:
+        running.wait_ready(180)
+        # The kernel ends what a killed keeper has started itself; engine cores are the children of that.
+        family = running.family()
+
+        for pid in (running.instance("decode-0")["keeper_pid"], running.process.pid):
+            os.kill(pid, signal.SIGKILL)
 
         assert not survivors(family)
 

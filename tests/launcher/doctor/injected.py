@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from proxy.reference import Reference, ReferenceAnswer
 from proxy.settings import Admission, Alerts, Breaker, Canary, FailurePolicy, Leg, Settings, Timeouts
 from tests.fakes.engine import FakeEngine, Fault
 from tests.proxy.conftest import Duet, eventually
@@ -33,6 +34,8 @@ class Injection:
     """Of the proxy."""
     before: Callable[[FakeEngine, FakeEngine], None] = lambda prefill, decode: None
     """Done to the engines before the proxy is started."""
+    reference: Reference | None = None
+    """The baseline's answers, if engines are compared with some."""
 
 
 async def ask(duet: Duet, number: int = 1, **body: object) -> None:
@@ -47,13 +50,13 @@ async def _nothing(duet: Duet) -> None:
 
 async def _settled(duet: Duet) -> None:
     """The health monitor has seen what engines tell now."""
-    looks = [engine.looks for engine in duet.engines]
-    for engine, before in zip(duet.engines, looks, strict=True):
-        await eventually(lambda engine=engine, before=before: _is(engine.looks >= before + 2), True)
+    before = [engine.looks for engine in duet.engines]
 
+    async def seen() -> bool:
+        await duet.ready()
+        return all(engine.looks >= looks + 2 for engine, looks in zip(duet.engines, before, strict=True))
 
-async def _is(value: bool) -> bool:
-    return value
+    await eventually(seen, True)
 
 
 def _counts(**counts: int) -> Callable[[Duet], Awaitable[None]]:
@@ -92,15 +95,18 @@ async def _freezes(duet: Duet) -> None:
     asking = asyncio.create_task(ask(duet))
     await eventually(lambda: duet.metric("duet_engine_frozen", engine="decode-0"), 1)
     await eventually(lambda: duet.metric("duet_instance_healthy", engine="decode-0"), 0)
-    duet.decode.thawed.set()
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
-    duet.decode.thawed.clear()
 
 
-async def _fails_three_times(duet: Duet) -> None:
+async def _fails_again(duet: Duet) -> None:
     duet.decode.faults.extend(Fault(status=500) for _ in range(6))
     await ask(duet, 6)
+
+
+async def _breaks_streams(duet: Duet) -> None:
+    duet.decode.faults.extend(Fault(cut_after=2) for _ in range(6))
+    await ask(duet, 6, stream=True)
 
 
 async def _hangs(duet: Duet) -> None:
@@ -164,6 +170,7 @@ def _alerts(**alerts: float) -> Settings:
     return replace(PROMPT, alerts=Alerts(**alerts))
 
 
+_ANSWERS = Reference("fake", (ReferenceAnswer((1, 2), (3, 4, 5, 6)), ReferenceAnswer((7,), (8, 9))))
 _CANARY = Canary(interval=3600)
 _WAITING = (
     'vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 7\nvllm:num_requests_running{engine="1"} 4\n'
@@ -171,13 +178,14 @@ _WAITING = (
 
 INJECTIONS: Mapping[str, Injection] = {
     "nothing": Injection(set(), _nothing, {"canary": _CANARY}),
-    "decode dies": Injection({"engine-down", "engine-metrics-missing"} - {"engine-metrics-missing"}, _dies),
+    "decode dies": Injection({"engine-down"}, _dies),
     "decode freezes": Injection({"engine-frozen"}, _freezes),
     "decode fails again and again": Injection(
-        {"requests-failing", "breaker-open", "fallback-share-high", "handovers-failing"}, _fails_three_times
+        {"requests-failing", "pair-out-of-use", "fallback-share-high", "handovers-failing"}, _fails_again
     ),
+    "decode breaks streams off": Injection({"requests-failing", "breaker-open"}, _breaks_streams),
     "decode hangs": Injection(
-        {"requests-time-out", "requests-failing", "handovers-failing", "pair-out-of-use"},
+        {"requests-time-out", "requests-failing"},
         _hangs,
         {"timeouts": Timeouts(decode=Leg(first_byte=0.1), whole_answer=0.1), "policy": FailurePolicy.FAIL},
     ),
@@ -198,7 +206,7 @@ INJECTIONS: Mapping[str, Injection] = {
         {"canary-overdue"}, _settled, {"canary": _CANARY, "settings": _alerts(canary_age=1e-6)}
     ),
     "one hand-over fails": Injection(
-        {"handovers-failing", "fallback-share-high", "pair-out-of-use"},
+        {"handovers-failing", "fallback-share-high"},
         _handover_fails,
         {"canary": Canary(enabled=False)},
     ),
@@ -222,6 +230,8 @@ INJECTIONS: Mapping[str, Injection] = {
     "decode runs without statistics": Injection(
         {"engine-metrics-missing"}, _runs_without_statistics, {"settings": PROMPT}
     ),
-    "decode answers otherwise than the baseline": Injection({"quantization-drift"}, _drifts, before=_set_drift),
+    "decode answers otherwise than the baseline": Injection(
+        {"quantization-drift"}, _drifts, before=_set_drift, reference=_ANSWERS
+    ),
     "the proxy is asked at the wrong address": Injection({"target-missing"}, _is_not_scraped),
 }

@@ -1,0 +1,61 @@
+"""`launcher doctor` as people and programs run it."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from launcher.doctor.runbook import page
+
+ROOT = Path(__file__).parents[3]
+RUNBOOK = ROOT / "docs" / "runbook.md"
+
+
+def test_the_runbook_is_what_the_doctor_knows():
+    made = page()
+    if os.environ.get("DUET_UPDATE_GOLDEN"):
+        RUNBOOK.write_text(made)
+    assert made == RUNBOOK.read_text()
+
+
+def test_a_deployment_that_is_well_is_called_healthy_and_one_whose_engine_stops_is_not(launch, command):
+    running = launch()
+    running.wait_ready()
+    well = command("doctor", "--window", "0", "--output", "json")
+    document = json.loads(well.stdout)
+    about_the_machine = {"cpu-overcommitted", "host-memory-low", "disk-almost-full"}
+    assert {each["id"] for each in document["findings"]} <= about_the_machine
+    assert well.returncode == (1 if document["findings"] else 0)
+    assert document["not_seen"] == []
+
+    os.kill(running.instance("decode-0")["pid"], signal.SIGSTOP)
+    sick = []
+
+    def is_noticed() -> bool:
+        sick.append(command("doctor", "--window", "0"))
+        return "engine-down" in sick[-1].stdout
+
+    running.wait(is_noticed)
+    assert sick[-1].returncode == 1
+    assert "decode-0: no answer in time" in sick[-1].stdout
+
+
+def test_where_nothing_runs_that_is_said(command):
+    done = command("doctor")
+    assert done.returncode == 4
+    assert "nothing runs in" in done.stderr
+
+
+def test_a_proxy_that_does_not_answer_is_a_finding(command):
+    done = command("doctor", "--proxy", "http://127.0.0.1:9", "--output", "json")
+    assert done.returncode == 1
+    assert [each["id"] for each in json.loads(done.stdout)["findings"]] == ["target-missing"]
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://x", "http://"])
+def test_an_address_that_is_none_is_refused(command, url: str):
+    done = command("doctor", "--proxy", url)
+    assert done.returncode == 2
+    assert "http://127.0.0.1:8000" in done.stderr
