@@ -5,7 +5,19 @@ import sys
 
 import typer
 
-from launcher.commands import advise, baseline, doctor, profiles, reading, render, restart, running, size, starting
+from launcher.commands import (
+    advise,
+    baseline,
+    doctor,
+    profiles,
+    reading,
+    render,
+    restart,
+    running,
+    size,
+    starting,
+    top,
+)
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
 
 app = typer.Typer(
@@ -27,6 +39,7 @@ app.command("render")(render.render_profile)
 app.command("up")(starting.up_profile)
 app.command("demo")(starting.demo)
 app.command("status")(running.show_status)
+app.command("top")(top.top)
 app.command("prove")(running.prove)
 app.command("logs")(running.show_logs)
 app.command("drain")(running.drain_instances)

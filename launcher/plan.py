@@ -98,6 +98,7 @@ class Plan:
     engines: tuple[EngineInstance, ...]
     proxy: ProxyInstance
     files: tuple[PlannedFile, ...]
+    """The proxy's configuration, and what it tells people of the deployment."""
     startup_timeout: int
     """Seconds until everything must be ready."""
     kv_lease: int

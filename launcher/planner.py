@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from launcher import devices, engine_args
+from launcher.about import about
 from launcher.errors import PlanError
 from launcher.fingerprint import fingerprints
 from launcher.inventory import Inventory
@@ -64,7 +65,10 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
         checkpoint_scheme=profile.quantization.checkpoint_scheme,
         engines=engines,
         proxy=proxy,
-        files=(PlannedFile(str(config_path), proxy_config.dump(config)),),
+        files=(
+            PlannedFile(str(config_path), proxy_config.dump(config)),
+            PlannedFile(str(config_path.with_name(proxy_config.ABOUT)), about(profile, name)),
+        ),
         startup_timeout=profile.startup_timeout,
         kv_lease=profile.kv_transfer.lease if profile.roles.prefill else 0,
         objectives={

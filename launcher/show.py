@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from launcher.about import techniques
+from launcher.amounts import ago, duration, speed
 from launcher.local.logs import LogLine
 from launcher.local.pairs import Matrix
 from launcher.local.pairs import to_json as to_json_of_pairs
@@ -41,16 +43,6 @@ def profiles(found: Mapping[str, Profile], *, as_json: bool) -> None:
     print_table(table)
 
 
-def techniques(profile: Profile) -> list[str]:
-    """Which accelerations a profile uses, by their short names."""
-    quantization = profile.quantization.checkpoint_scheme or profile.quantization.weights
-    return [
-        *([] if quantization == "checkpoint" else [quantization.upper()]),
-        *([f"speculation ({profile.speculation.method})"] if profile.speculation else []),
-        *(["PD"] if profile.roles.prefill else []),
-    ]
-
-
 def plan(settled: Plan, *, as_json: bool) -> None:
     """Every process with its command line, environment and ports; every file."""
     if as_json:
@@ -77,6 +69,7 @@ def address(console: Console, settled: Plan) -> None:
         markup=False,
         soft_wrap=True,
     )
+    console.print(f"See it at {settled.proxy.operators_url}/ui/ or by `launcher top`.\n", markup=False, soft_wrap=True)
 
 
 def status(report: StatusReport, *, as_json: bool) -> None:
@@ -106,10 +99,11 @@ def pairs(matrix: Matrix, *, as_json: bool) -> None:
         typer.echo(to_json_of_pairs(matrix))
         return
     table = new_table("PREFILL", "DECODE", "STANDING", "PROVEN", "HANDED OVER", "FAILED", "LAST", "REASON")
+    now = time.time()
     for pair in matrix.pairs:
         proven = pair.proof.at if pair.proof is not None and pair.proof.verdict == "proven" else None
-        counts = (str(pair.handed_over), str(pair.failed), _ago(pair.last_handed_over))
-        cells = (pair.prefill, pair.decode, pair.standing, _ago(proven), *counts, pair.reason)
+        counts = (str(pair.handed_over), str(pair.failed), ago(pair.last_handed_over, now))
+        cells = (pair.prefill, pair.decode, pair.standing, ago(proven, now), *counts, pair.reason)
         table.add_row(*(Text(cell) for cell in cells))
     print_table(table)
     _blamed(matrix)
@@ -132,23 +126,15 @@ def proof_table(matrix: Matrix) -> Table:
         verdict = (pair.standing if proof is None else proof.verdict).replace("_", " ")
         tokens = str(proof.tokens) if proof is not None and proof.tokens else ""
         took = f"{proof.seconds * 1000:.0f} ms" if proof is not None and proof.seconds is not None else ""
-        speed = _speed(None if proof is None else proof.bytes_per_second)
+        moved = speed(None if proof is None else proof.bytes_per_second)
         reason = pair.reason if proof is None else proof.reason
-        table.add_row(*(Text(cell) for cell in (pair.prefill, pair.decode, verdict, tokens, took, speed, reason)))
+        table.add_row(*(Text(cell) for cell in (pair.prefill, pair.decode, verdict, tokens, took, moved, reason)))
     return table
 
 
 def _blamed(matrix: Matrix) -> None:
     for name, reason in matrix.blamed.items():
         typer.echo(f"{name}: {reason}")
-
-
-def _speed(bytes_per_second: float | None) -> str:
-    return "" if bytes_per_second is None else f"{bytes_per_second / 1e6:,.0f} MB/s"
-
-
-def _ago(when: float | None) -> str:
-    return "" if when is None else f"{_duration(time.time() - when)} ago"
 
 
 def log_line(line: LogLine, *, as_json: bool) -> None:
@@ -160,7 +146,7 @@ def log_line(line: LogLine, *, as_json: bool) -> None:
 
 
 def _status_row(instance: InstanceReport) -> tuple[str, ...]:
-    up = "" if instance.started_at is None else _duration(time.time() - instance.started_at)
+    up = "" if instance.started_at is None else duration(time.time() - instance.started_at)
     return (
         instance.name,
         instance.role,
@@ -180,12 +166,6 @@ def _start(instance: InstanceReport) -> str:
     if instance.loading is None or instance.started_at is None:
         return ""
     return f"{instance.loading}; {time.time() - instance.started_at:.0f} s of {instance.start_budget:.0f} s"
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{seconds:02}s"
 
 
 def _details(instance: EngineInstance | ProxyInstance) -> str:

@@ -17,6 +17,8 @@ from proxy.api.completions import completion_routes
 from proxy.api.failures import add_failure_handlers
 from proxy.api.gate import Gate
 from proxy.api.ops import ops_routes, public_ops_routes
+from proxy.api.overview import Overview, overview_routes
+from proxy.api.page import page_routes
 from proxy.api.passthrough import Passthrough, passthrough_routes
 from proxy.bootstrap import Bootstrap
 from proxy.config import ProxyConfig
@@ -32,6 +34,9 @@ from proxy.handover import HandOver
 from proxy.health.monitor import HealthMonitor
 from proxy.keys import Keyring, engine_key
 from proxy.metrics import Metrics
+from proxy.overview.failures import Failures
+from proxy.overview.history import History
+from proxy.overview.totals import Totals
 from proxy.pool import Pool
 from proxy.proof.canary import Canary
 from proxy.proof.drift import DriftWatch
@@ -48,7 +53,7 @@ class Apps:
     """What is served where."""
 
     public: ASGIApp
-    admin: FastAPI | None
+    admin: ASGIApp | None
     """For those who operate the proxy, when they have an address of their own."""
 
 
@@ -66,9 +71,12 @@ def create_apps(
     settings = config.settings
     pool = Pool(config)
     admission = admission or Admission(settings.admission)
-    metrics = Metrics(registry, pool)
+    failures = Failures(shared)
+    metrics = Metrics(registry, pool, failures)
     registry.register(Gauges(pool, admission, settings.alerts, queues=settings.selection.prefill is Policy.TTFT))
-    exposition = Exposition(registry, shared, lambda: {member.instance.name for member in pool.members})
+    exposition = Exposition(registry, shared, lambda: {member.instance.name for member in pool.members}, metrics.flush)
+    totals = Totals(registry, metrics.flush, pool, admission, settings.frozen_after, shared)
+    history = History(totals.sample)
     client = EngineClient(engine_key(settings, os.environ))
     tracer = tracer_of(settings.tracing)
     releases = Releases(pool, client, metrics)
@@ -88,13 +96,18 @@ def create_apps(
             await prover.first(lambda: admission.closing)
             async with asyncio.TaskGroup() as tasks:
                 watching = tasks.create_task(monitor.run(), name="health monitor")
-                others = [tasks.create_task(prover.run(), name="canaries")]
+                others = [
+                    tasks.create_task(prover.run(), name="canaries"),
+                    tasks.create_task(history.run(), name="history"),
+                ]
                 if follower is not None:
                     others.append(tasks.create_task(follower.run(), name="configuration"))
                 if drift is not None:
                     others.append(tasks.create_task(drift.run(), name="reference answers"))
                 if shared is not None:
                     others.append(tasks.create_task(exposition.run(), name="gauges"))
+                    others.append(tasks.create_task(totals.run(), name="totals"))
+                    others.append(tasks.create_task(failures.run(), name="failures"))
                 yield
                 for task in (watching, *others):
                     task.cancel()
@@ -102,17 +115,25 @@ def create_apps(
             await prover.aclose()
             await releases.aclose()
             await client.aclose()
+            metrics.flush()
             if tracer is not None:
                 await tracer.aclose()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     dispatcher = Dispatcher(settings, pool, steering, client, metrics, releases)
     ops = ops_routes(settings, pool, admission, follower, exposition, EnginesPage(pool, settings.frozen_after), prover)
+    overview = Overview(settings, pool, admission, follower, totals, history, failures, path)
+    ops.include_router(overview_routes(overview))
+    ops.include_router(page_routes())
+    operators = Keyring(settings.admin_keys) if settings.admin_keys else None
     admin = None
     if settings.admin is not None:
-        admin = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-        admin.include_router(ops)
-        add_failure_handlers(admin)
+        inner = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+        inner.include_router(ops)
+        add_failure_handlers(inner)
+        admin = Gate(
+            {}, inner, keyring=None, operators=operators, hides_keys=False, admission=admission, metrics=metrics
+        )
         ops = public_ops_routes()
     app.include_router(ops)
     passthrough = Passthrough(pool, client, settings, admission, metrics)
@@ -121,7 +142,14 @@ def create_apps(
     keyring = Keyring(settings.client_keys) if settings.client_keys else None
     hides_keys = keyring is not None or settings.engine_key_env is not None
     routes = completion_routes(dispatcher, settings, admission, metrics, tracer)
-    gate = Gate(routes, app, keyring=keyring, hides_keys=hides_keys, admission=admission, metrics=metrics)
+    gate = Gate(
+        *(routes, app),
+        keyring=keyring,
+        operators=operators,
+        hides_keys=hides_keys,
+        admission=admission,
+        metrics=metrics,
+    )
     return Apps(gate, admin)
 
 

@@ -1,5 +1,5 @@
-"""``proxy --config FILE``: serves until it is told to stop. ``proxy --new-key NAME``: makes a client's key.
-``proxy --metrics``: explains the metrics.
+"""``proxy --config FILE``: serves until it is told to stop. ``proxy --new-key NAME``: makes a key of a client or an
+operator. ``proxy --metrics``: explains the metrics.
 
 Exit codes: 2 wrong arguments, 3 wrong configuration, 4 the address cannot be had, 5 workers keep dying.
 """
@@ -23,6 +23,7 @@ from proxy.exposition import FOLDER_VARIABLE, forget
 from proxy.keys import engine_key, new_key
 from proxy.log import begin as begin_log
 from proxy.metrics_page import page
+from proxy.overview.notes import PRESENT, Notes
 from proxy.server import Server
 from proxy.settings import Settings
 from proxy.tls import server_context
@@ -84,7 +85,13 @@ def _supervise(path: Path, settings: Settings, sockets: Sequence[socket.socket])
     command = [sys.executable, *safe_path, "-m", "proxy", "--config", str(path), "--inherit", *map(str, descriptors)]
     with TemporaryDirectory(prefix="duet-metrics-") as folder:
         environ = {**os.environ, FOLDER_VARIABLE: folder}
-        return Workers(command, settings.workers, descriptors, environ, partial(forget, Path(folder))).run()
+        return Workers(command, settings.workers, descriptors, environ, partial(_forget, Path(folder))).run()
+
+
+def _forget(folder: Path, pid: int) -> None:
+    """A worker has ended: what it had counted stays, what it had in hand is gone."""
+    forget(folder, pid)
+    Notes(folder, PRESENT).forget(pid)
 
 
 def _shared() -> Path:
@@ -105,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="proxy", description="Serves a topology of vLLM instances as one OpenAI API.")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--config", type=Path, metavar="FILE", help="serve by this configuration, JSON")
-    what.add_argument("--new-key", metavar="NAME", help="make a key for a client of this name, print it and end")
+    what.add_argument("--new-key", metavar="NAME", help="make a key for a client or an operator, print it and end")
     what.add_argument("--metrics", action="store_true", help="print what each metric means, in Markdown, and end")
     parser.add_argument("--host", help="instead of the configuration's")
     parser.add_argument("--port", type=int, help="instead of the configuration's")
@@ -117,8 +124,9 @@ def _parser() -> argparse.ArgumentParser:
 def _print_new_key(name: str) -> int:
     key, digest = new_key()
     sys.stdout.write(
-        f"The client's key, which is kept nowhere:  {key}\n"
-        f"For proxy.client_keys in the profile:     - {{name: {name}, sha256: {digest}}}\n"
+        f"The key, which is kept nowhere:  {key}\n"
+        f"For proxy.client_keys in the profile, or proxy.admin_keys if it is an operator's:  "
+        f"- {{name: {name}, sha256: {digest}}}\n"
     )
     return 0
 

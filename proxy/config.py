@@ -16,6 +16,8 @@ from proxy.settings import STRICT, Settings
 from proxy.topology import Topology
 
 VERSION: Literal[3] = 3
+ABOUT = "about.json"
+"""Beside the file: what the launcher tells people of the deployment; the proxy only passes it on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,16 @@ class Exposition:
     """The metrics of a registry, and with a ``folder`` those of all processes that share it."""
 
     def __init__(
-        self, registry: CollectorRegistry, folder: Path | None, instances: Callable[[], Collection[str]]
+        self,
+        registry: CollectorRegistry,
+        folder: Path | None,
+        instances: Callable[[], Collection[str]],
+        flush: Callable[[], None],
     ) -> None:
-        """``instances``: the names of those that are configured now."""
+        """``instances``: the names of those that are configured now; ``flush`` writes what was counted last."""
         self._registry = registry
         self._folder = folder
+        self._flush = flush
         self._all = registry
         if folder is not None:
             self._all = CollectorRegistry()
@@ -52,6 +57,7 @@ class Exposition:
 
         Only OpenMetrics has exemplars, which only one process has: files keep none.
         """
+        self._flush()
         self._note_gauges()
         encode, kind = choose_encoder(accept)
         return encode(self._shown), kind

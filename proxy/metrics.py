@@ -13,10 +13,11 @@ from proxy import instruments as known
 from proxy.endpoint import Endpoint
 from proxy.errors import ClientGone, EngineFailure, PrefillWithoutKV
 from proxy.instrument import Instrument
+from proxy.overview.failures import Failures, failure_of
 from proxy.pair import Pair
 from proxy.pool import Pool
 from proxy.proof.proof import Proof
-from proxy.record import Outcome, Record, Retry
+from proxy.record import WENT_WRONG, Outcome, Record, Retry
 
 _STATUSES = {status: str(status) for status in (*map(int, HTTPStatus), ClientGone.status)}
 OTHER = "other"
@@ -51,8 +52,8 @@ class Metrics:
     Whoever reads the registry calls :meth:`flush` before. Else they are written within ``_SOON``.
     """
 
-    def __init__(self, registry: CollectorRegistry, pool: Pool) -> None:
-        """``pool``: whose models are told apart."""
+    def __init__(self, registry: CollectorRegistry, pool: Pool, failures: Failures | None = None) -> None:
+        """``pool``: whose models are told apart. ``failures``: where requests that went wrong are kept."""
 
         def plain(instrument: Instrument) -> Counter:
             return Counter(instrument.name, instrument.meaning, instrument.labels, registry=registry)
@@ -71,6 +72,7 @@ class Metrics:
             return _Labelled(times(instrument))
 
         self._pool = pool
+        self._kept = failures or Failures()
         self._later: list[tuple[Callable[..., None], tuple[object, ...]]] = []
         self._requests = counter(known.REQUESTS)
         self._duration, self._ttft = histogram(known.DURATION), histogram(known.TTFT)
@@ -157,6 +159,8 @@ class Metrics:
     def _finished(self, record: Record, status: int, outcome: Outcome, trace: str | None, now: float) -> None:
         served = (record.endpoint, record.path or "none", record.model)
         self._requests.of(*served, _STATUSES.get(status) or _class_of(status), outcome).inc()
+        if outcome in WENT_WRONG:
+            self._kept.add(failure_of(record, status, outcome))
         exemplar = None if trace is None else {"trace_id": trace}
         self._duration.of(*served).observe(now - record.started, exemplar)
         if record.bypass is not None:

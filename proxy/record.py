@@ -46,6 +46,10 @@ class Outcome(StrEnum):
     """Its answer has no end."""
 
 
+WENT_WRONG = frozenset({Outcome.REFUSED, Outcome.FAILED, Outcome.BROKEN_OFF})
+"""Ends that are not the client's doing."""
+
+
 class Phase(StrEnum):
     """How far a request is."""
 
@@ -108,6 +112,8 @@ class Record:
     """Tokens, where the answer tells them."""
     failure: str | None = None
     """What ended the request early, in a word."""
+    reason: str | None = None
+    """The same in a sentence."""
 
     def headers(self) -> RawHeaders:
         """What the client is told of the way its request went."""

@@ -244,7 +244,7 @@ class Alerts:
 
 @dataclass(frozen=True, slots=True)
 class ClientKey:
-    """One client's key, of which only the digest is kept. ``proxy --new-key NAME`` makes one.
+    """The key of a client or an operator, of which only the digest is kept. ``proxy --new-key NAME`` makes one.
 
     Keys must be long random strings: whoever reads a digest could find out a key that somebody has thought of.
     """
@@ -368,7 +368,8 @@ class Settings:
     tls: Tls | None = None
     """Speak HTTPS to clients."""
     admin: Admin | None = None
-    """Where ``/ready``, ``/pairs`` and ``/metrics`` are answered; without it, where clients are."""
+    """Where ``/ready``, ``/pairs``, ``/overview``, ``/ui`` and ``/metrics`` are answered; without it, where clients
+    are."""
     workers: Count = 1
     """Processes that serve. They share nothing but the address and the sums in ``/metrics``: each has the limits of
     ``admission`` for itself, probes the instances itself and balances its own requests, and ``/ready`` tells what the
@@ -378,5 +379,8 @@ class Settings:
     """Send spans of the requests to a collector."""
     client_keys: Annotated[tuple[ClientKey, ...], AfterValidator(_distinct)] = ()
     """Who may use the proxy; without any, everybody. With them no key of a client reaches an engine."""
+    admin_keys: Annotated[tuple[ClientKey, ...], AfterValidator(_distinct)] = ()
+    """Operators: who may do what changes something, today ``POST /pairs/prove``; without any, whoever may look. They
+    may look where clients need a key, and their keys reach no engine."""
     engine_key_env: Annotated[str, Field(min_length=1)] | None = None
     """The environment variable that holds the engines' own key, sent in place of what clients send."""

@@ -3,9 +3,10 @@
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import httpx
 
@@ -15,7 +16,8 @@ from launcher.advice.situation import Origin, Situation
 from launcher.advice.thresholds import TTFT_OBJECTIVE
 from launcher.advice.window import Reading, Window, read
 from launcher.errors import RunDirectoryError
-from launcher.local.deployment import Deployment, InstanceState
+from launcher.local import operator_key
+from launcher.local.deployment import PROXY, Deployment, InstanceState
 from launcher.local.run_directory import RunDirectory
 from launcher.plan import Plan
 from launcher.preflight.checkpoint import read_config
@@ -57,12 +59,13 @@ async def watch(
     plan = directory.read_plan()
     windows = {each.name: Window(each.role) for each in deployment.instances}
     reasons: dict[str, str] = {}
-    stop = asyncio.Event()
+    stop, key = asyncio.Event(), operator_key.headers(directory.path)
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
     # The certificate is for the name that clients use; what is asked here is on this machine.
     async with httpx.AsyncClient(trust_env=False, verify=False, timeout=_PATIENCE) as client:
         try:
-            started = ended = await _look(client, deployment.instances, windows, reasons)
+            ask = partial(_reading, client, key, reasons)
+            started = ended = await _look(ask, deployment.instances, windows)
             if not any(window.looks for window in windows.values()):
                 raise RunDirectoryError(f"no instance tells its metrics: {'; '.join(reasons.values())}")
             began(deployment)
@@ -70,7 +73,7 @@ async def watch(
             while not stop.is_set() and time.monotonic() < until:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), min(STEP, until - time.monotonic()))
-                ended = await _look(client, deployment.instances, windows, reasons)
+                ended = await _look(ask, deployment.instances, windows)
         finally:
             asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
     elapsed = ended - started
@@ -82,27 +85,32 @@ async def watch(
 
 
 async def _look(
-    client: httpx.AsyncClient,
+    ask: Callable[[InstanceState], Awaitable[Reading | None]],
     instances: Sequence[InstanceState],
     windows: Mapping[str, Window],
-    reasons: dict[str, str],
 ) -> float:
     """Ask all instances; when, by ``time.monotonic``."""
-    readings = await asyncio.gather(*(_reading(client, each, reasons) for each in instances))
+    readings = await asyncio.gather(*(ask(each) for each in instances))
     for instance, reading in zip(instances, readings, strict=True):
         windows[instance.name].add(reading)
     return time.monotonic()
 
 
-async def _reading(client: httpx.AsyncClient, instance: InstanceState, reasons: dict[str, str]) -> Reading | None:
+async def _reading(
+    client: httpx.AsyncClient, key: Mapping[str, str], reasons: dict[str, str], instance: InstanceState
+) -> Reading | None:
+    """``key``: for the proxy; engines need none."""
     url = f"{instance.url}/metrics"
     try:
-        answer = await client.get(url)
+        answer = await client.get(url, headers=key if instance.role == PROXY else {})
         if answer.status_code == httpx.codes.OK:
             return read(answer.text)
         reasons[instance.name] = f"{url} answered {answer.status_code}"
         if answer.status_code == httpx.codes.UNAUTHORIZED:
-            reasons[instance.name] += ", it needs a client's key: give the proxy an address for operators (proxy.admin)"
+            reasons[instance.name] += (
+                ", it needs a key: give the proxy an address for operators (proxy.admin), or them keys "
+                "(proxy.admin_keys)"
+            )
     except httpx.TimeoutException:
         reasons[instance.name] = f"{url} did not answer in {_PATIENCE:g} s"
     except httpx.HTTPError as exc:

@@ -11,12 +11,14 @@ import typer
 from rich.console import Console
 
 from launcher.advice import live, report, text
+from launcher.advice.advice import Advice
 from launcher.advice.facts import AnswerError, Value, parse_answer
 from launcher.advice.judge import advise
 from launcher.advice.questions import next_question
 from launcher.advice.report import Seen
 from launcher.advice.situation import Origin, Situation
 from launcher.commands.options import Output, OutputOption, RunDirectoryOption
+from launcher.local import about_file
 from launcher.local.deployment import Deployment
 from launcher.local.run_directory import RunDirectory
 
@@ -55,8 +57,9 @@ def advise_technique(
 ) -> None:
     """Which technique would help, or that none will; exit code 0 for a no, too."""
     situation, seen = Situation().plus(_answered(memory, latency, throughput, answers or []), Origin.ANSWERED), Seen()
+    directory = RunDirectory(run_dir.absolute())
     if window is not None:
-        watched = asyncio.run(live.watch(RunDirectory(run_dir.absolute()), situation, window, _tell(window)))
+        watched = asyncio.run(live.watch(directory, situation, window, _tell(window)))
         situation = watched.situation
         seen = Seen(watched.seconds, watched.requests, watched.idle, watched.notes)
     if not seen.nothing_to_judge and (ask if ask is not None else window is None and sys.stdin.isatty()):
@@ -66,6 +69,8 @@ def advise_technique(
         typer.echo(json.dumps(report.document(advice, seen), indent=2, ensure_ascii=False))
     else:
         text.show(advice, seen, Console(highlight=False))
+    if window is not None and not seen.nothing_to_judge:
+        _note(directory, advice, seen.window or 0.0)
 
 
 def _answered(
@@ -84,6 +89,14 @@ def _answered(
             raise typer.BadParameter(f"{name} is answered twice, differently", param_hint="--answer")
         given[name] = value
     return given
+
+
+def _note(directory: RunDirectory, advice: Advice, window: float) -> None:
+    """For those who look at the deployment's page."""
+    try:
+        about_file.note(directory, advice, window)
+    except OSError as exc:
+        typer.echo(f"warning: what was said is not on the proxy's page: {exc}", err=True)
 
 
 def _tell(window: int) -> Callable[[Deployment], None]:

@@ -1,5 +1,7 @@
 """What the demo does once everything is ready: one question, the answer, the proof."""
 
+from pathlib import Path
+
 import httpx
 from rich.console import Console
 from rich.table import Table
@@ -8,7 +10,7 @@ from launcher import show
 from launcher.demo.evidence import COUNTER, SOURCE, tokens_received, tokens_received_since
 from launcher.demo.question import Answer, ask
 from launcher.errors import LauncherError, ProofError
-from launcher.local import pairs
+from launcher.local import operator_key, pairs
 from launcher.plan import Plan
 from proxy.topology import Role
 
@@ -62,7 +64,9 @@ class DemoSession:
             markup=False,
         )
 
-        matrix = pairs.read(await client.post(f"{plan.proxy.operators_url}/pairs/prove", timeout=pairs.PROVING))
+        key = operator_key.headers(Path(plan.files[0].path).parent)
+        url = f"{plan.proxy.operators_url}/pairs/prove"
+        matrix = pairs.read(await client.post(url, headers=key, timeout=pairs.PROVING))
         self._console.print("Every pair of instances, proven by a canary (`launcher prove`):", markup=False)
         self._console.print(show.proof_table(matrix))
         if not matrix.proven:

@@ -2,14 +2,14 @@
 
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from launcher.errors import RunDirectoryError
-from launcher.local import proxy_file
+from launcher.local import operator_key, proxy_file
 from launcher.local.deployment import PROXY
 from launcher.local.remains import Remains
 from launcher.local.run_directory import RunDirectory
@@ -90,24 +90,24 @@ def _until(directory: RunDirectory, reached: Callable[[Shown, httpx.Client], boo
     # The certificate is for the name that clients use; what is asked here is on this machine.
     with httpx.Client(trust_env=False, verify=False, timeout=5.0) as client:
         while True:
-            if reached(_shown(client, f"{url}/metrics"), client):
+            if reached(_shown(client, f"{url}/metrics", operator_key.headers(directory.path)), client):
                 return True
             if time.monotonic() > deadline:
                 return False
             time.sleep(_STEP)
 
 
-def _shown(client: httpx.Client, url: str) -> Shown:
+def _shown(client: httpx.Client, url: str, key: Mapping[str, str]) -> Shown:
     try:
-        answer = client.get(url)
+        answer = client.get(url, headers=key)
     except httpx.HTTPError as exc:
         raise RunDirectoryError(
             f"the proxy does not answer at {url}: {exc}: `launcher status` says how far it is"
         ) from exc
     if answer.status_code == httpx.codes.UNAUTHORIZED:
         raise RunDirectoryError(
-            f"{url} needs a client's key, so it cannot be seen what still runs: give the proxy an address for "
-            "operators (proxy.admin)"
+            f"{url} needs a key, so it cannot be seen what still runs: give the proxy an address for operators "
+            "(proxy.admin), or them keys (proxy.admin_keys)"
         )
     samples = [sample for family in text_string_to_metric_families(answer.text) for sample in family.samples]
 

@@ -6,7 +6,7 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from launcher.errors import RunDirectoryError
-from launcher.local.deployment import PROXY
+from launcher.local.asking import allowed, ask
 from launcher.local.run_directory import RunDirectory
 
 PROVING = 600.0
@@ -80,33 +80,17 @@ def to_json(matrix: Matrix) -> str:
 
 def gather(directory: RunDirectory) -> Matrix:
     """All pairs; raises :class:`RunDirectoryError` when nothing runs or the proxy does not say."""
-    return _ask(directory, "GET", "/pairs", 5.0)
+    return read(ask(directory, "GET", "/pairs", 5.0))
 
 
 def prove(directory: RunDirectory) -> Matrix:
     """All pairs, after a canary through each; raises :class:`RunDirectoryError` as :func:`gather` does."""
-    return _ask(directory, "POST", "/pairs/prove", PROVING)
+    return read(ask(directory, "POST", "/pairs/prove", PROVING))
 
 
 def read(answer: httpx.Response) -> Matrix:
     """What the proxy has answered; raises :class:`RunDirectoryError` when that are no pairs."""
-    url = answer.request.url
-    if answer.status_code == httpx.codes.UNAUTHORIZED:
-        raise RunDirectoryError(f"{url} needs a client's key: give the proxy an address for operators (proxy.admin)")
     try:
-        return _MATRIX.validate_json(answer.content)
+        return _MATRIX.validate_json(allowed(answer))
     except ValidationError as exc:
-        raise RunDirectoryError(f"{url} answered {answer.status_code}, not the pairs") from exc
-
-
-def _ask(directory: RunDirectory, method: str, path: str, patience: float) -> Matrix:
-    proxy = next(each for each in directory.running().instances if each.role == PROXY)
-    url = f"{proxy.url}{path}"
-    try:
-        # The certificate is for the name that clients use; what is asked here is on this machine.
-        answer = httpx.request(method, url, trust_env=False, verify=False, timeout=patience)
-    except httpx.HTTPError as exc:
-        raise RunDirectoryError(
-            f"the proxy does not answer at {url}: {exc}: `launcher status` says how far it is"
-        ) from exc
-    return read(answer)
+        raise RunDirectoryError(f"{answer.request.url} answered {answer.status_code}, not the pairs") from exc

@@ -20,6 +20,11 @@ def draining(file: Path) -> Collection[str]:
     return _load(file).draining
 
 
+def asks_operators(file: Path) -> bool:
+    """Whether operators need a key."""
+    return bool(_load(file).settings.admin_keys)
+
+
 def proves_pairs(file: Path) -> bool:
     """Whether KV is handed over at all, and canaries prove it."""
     config = _load(file)

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from launcher.errors import RunDirectoryError, StateError
 from launcher.local.deployment import Deployment
 from launcher.plan import Plan, PlannedFile, to_json
+from proxy.config import ABOUT
 
 _POLL = 1.0
 """Seconds between two looks whether it is still there."""
@@ -51,6 +52,11 @@ class RunDirectory:
     def proxy_config(self) -> Path:
         """What the proxy serves by, and follows; written by the plan."""
         return self.path / "proxy.json"
+
+    @property
+    def about(self) -> Path:
+        """What the proxy tells people of the deployment."""
+        return self.proxy_config.with_name(ABOUT)
 
     def logged_instances(self) -> Sequence[str]:
         """The instances that have a log, sorted."""

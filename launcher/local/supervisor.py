@@ -11,6 +11,7 @@ import httpx
 
 from launcher import machine
 from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
+from launcher.local import operator_key
 from launcher.local.child import KEEPER_MARGIN
 from launcher.local.control import Order, listening
 from launcher.local.declarations import Declarations
@@ -81,6 +82,7 @@ class Supervisor:
         Whatever happens, nothing runs any more afterwards.
         """
         self._directory.write_plan(self._plan)
+        operator_key.make(self._directory)
         with stop_signals() as (stop, at_once):
             work = asyncio.create_task(self._serve(once_ready), name="deployment")
             stopped = asyncio.create_task(stop.wait(), name="stop signal")

@@ -52,6 +52,7 @@ class Finish:
             self._admission.leave()
         if error is not None:
             self.record.failure = error.kind if isinstance(error, EngineFailure) else type(error).__name__
+            self.record.reason = str(error)
         if isinstance(error, Overloaded | Draining):
             self._metrics.refused(type(error).__name__)
         trace = None if self._trace is None else self._trace.id

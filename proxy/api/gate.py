@@ -15,11 +15,15 @@ from proxy.keys import Keyring, without_keys
 from proxy.metrics import Metrics
 from proxy.record import Record
 
-_OPS = frozenset({"/health", "/ready", "/pairs", "/metrics"})
-"""Answered also while the proxy drains."""
+_OPS = frozenset({"/health", "/ready", "/pairs", "/overview", "/metrics", "/metrics/engines"})
+"""Answered also while the proxy drains, and whoever has an operator's key may look at them."""
 _OPEN = frozenset({"/health", "/ready"})
-"""Need no key: who probes has none. Without one, ``/ready`` says no more than whether."""
+"""Need no key: who probes has none. Without one, ``/ready`` says no more than whether. Nor does the page that people
+look at, which holds nothing by itself."""
+_ACTIONS = frozenset({("POST", "/pairs/prove")})
+"""Need an operator's key where there are such."""
 _CLIENT = "duet.client"
+_OPERATOR = "duet.operator"
 
 
 def client_of(scope: Scope) -> str | None:
@@ -28,11 +32,21 @@ def client_of(scope: Scope) -> str | None:
     return name if isinstance(name, str) else None
 
 
+def operator_of(scope: Scope) -> str | None:
+    """The name of the operator's key that came with a request."""
+    name = scope.get(_OPERATOR)
+    return name if isinstance(name, str) else None
+
+
+def _is_page(path: str) -> bool:
+    return path == "/ui" or path.startswith("/ui/")
+
+
 class Gate:
     """Passes requests on to the application of their path, or to ``others``, or answers them itself.
 
     ``routes`` are those of the method POST. With ``hides_keys`` no application sees a key of a client; whose it was is
-    in the scope.
+    in the scope. ``operators``: the keys of those who may act.
     """
 
     def __init__(
@@ -41,6 +55,7 @@ class Gate:
         others: ASGIApp,
         *,
         keyring: Keyring | None,
+        operators: Keyring | None,
         hides_keys: bool,
         admission: Admission,
         metrics: Metrics,
@@ -48,6 +63,7 @@ class Gate:
         self._routes = routes
         self._others = others
         self._keyring = keyring
+        self._operators = operators
         self._hides_keys = hides_keys
         self._admission = admission
         self._metrics = metrics
@@ -67,15 +83,23 @@ class Gate:
     def _check(self, scope: Scope) -> None:
         """Raises the reason not to let the request in."""
         path, headers = scope["path"], scope["headers"]
+        if self._operators is not None:
+            scope[_OPERATOR] = self._operators.owner(headers)
+        operator = operator_of(scope)
+        if self._operators is not None and operator is None and (scope["method"], path) in _ACTIONS:
+            raise Unauthorized(
+                "This needs an operator's key: send Authorization: Bearer KEY, with one of proxy.admin_keys."
+            )
         if self._keyring is not None:
             scope[_CLIENT] = self._keyring.owner(headers)
-            if scope[_CLIENT] is None and path not in _OPEN and not _is_preflight(scope["method"], headers):
+            may_look = operator is not None and (path in _OPS or (scope["method"], path) in _ACTIONS)
+            if scope[_CLIENT] is None and not may_look and not _is_open(scope):
                 raise Unauthorized(
                     "This address needs a key: send Authorization: Bearer KEY, with a key that is valid."
                 )
-        if self._hides_keys:
+        if self._hides_keys or operator is not None:
             scope["headers"] = without_keys(headers)
-        if self._admission.closed and path not in _OPS:
+        if self._admission.closed and path not in _OPS and not _is_page(path):
             raise Draining
 
     async def _refuse(self, error: ProxyError, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,6 +109,12 @@ class Gate:
         record = Record(identity, endpoint, scope["method"], scope["path"], client_of(scope))
         Finish(record, self._metrics, self._admission)(error.status, error)
         await failure_response(error, record, unread=True)(scope, receive, send)
+
+
+def _is_open(scope: Scope) -> bool:
+    """Whether no key is needed."""
+    path = scope["path"]
+    return path in _OPEN or _is_page(path) or _is_preflight(scope["method"], scope["headers"])
 
 
 def _is_preflight(method: str, headers: RawHeaders) -> bool:

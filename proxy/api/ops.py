@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from proxy.admission import Admission
-from proxy.api.gate import client_of
+from proxy.api.gate import client_of, operator_of
 from proxy.engines_page import EnginesPage
 from proxy.exposition import Exposition
 from proxy.follow import ConfigFollower
@@ -43,7 +43,8 @@ def ops_routes(
         if follower is not None:
             state["configuration"] = follower.problem or "as in the file"
         status = 200 if state["ready"] else 503
-        if settings.client_keys and settings.admin is None and client_of(request.scope) is None:
+        is_known = client_of(request.scope) is not None or operator_of(request.scope) is not None
+        if settings.client_keys and settings.admin is None and not is_known:
             return JSONResponse({"ready": state["ready"], "draining": state["draining"]}, status)
         return JSONResponse(state, status)
 
@@ -78,6 +79,9 @@ def public_ops_routes() -> APIRouter:
     @router.get("/ready", response_model=None)
     @router.get("/pairs", response_model=None)
     @router.post("/pairs/prove", response_model=None)
+    @router.get("/overview", response_model=None)
+    @router.get("/ui", response_model=None)
+    @router.get("/ui/{part:path}", response_model=None)
     @router.get("/metrics", response_model=None)
     @router.get("/metrics/engines", response_model=None)
     async def elsewhere() -> Response:
@@ -126,27 +130,31 @@ def _proof(proof: Proof) -> dict[str, object]:
 
 def readiness(settings: Settings, pool: Pool, *, draining: bool) -> dict[str, object]:
     """Which ways of serving work now, and why not. Ready means: an ordinary request would be answered."""
-    now = time.monotonic()
     with_pd = pool.connector is not None
     pd = with_pd and pool.has_pair()
     may_fall_back = not with_pd or settings.failure_policy is FailurePolicy.AGGREGATE
-    blamed = pool.blamed()
     aggregated = may_fall_back and bool(pool.candidates(Role.AGGREGATED, Role.DECODE))
     return {
         "ready": (pd or aggregated) and not draining,
         "draining": draining,
         "modes": {"pd": pd, "aggregated": aggregated},
-        "instances": [
-            {
-                "name": member.instance.name,
-                "role": member.instance.role,
-                "url": member.instance.url,
-                "healthy": member.healthy,
-                "draining": member.draining,
-                "breaker": member.breaker.state(now),
-                "in_flight": member.in_flight,
-                "reason": member.reason or member.breaker.reason or blamed.get(member.instance.name, ""),
-            }
-            for member in pool.members
-        ],
+        "instances": instances(pool),
     }
+
+
+def instances(pool: Pool) -> list[dict[str, object]]:
+    """Each instance as it is now, in the order of the topology."""
+    now, blamed = time.monotonic(), pool.blamed()
+    return [
+        {
+            "name": member.instance.name,
+            "role": member.instance.role,
+            "url": member.instance.url,
+            "healthy": member.healthy,
+            "draining": member.draining,
+            "breaker": member.breaker.state(now),
+            "in_flight": member.in_flight,
+            "reason": member.reason or member.breaker.reason or blamed.get(member.instance.name, ""),
+        }
+        for member in pool.members
+    ]

@@ -90,7 +90,8 @@ def test_the_profile_has_the_last_word_on_the_environment():
 
 def test_the_file_of_the_proxy_is_one_that_the_proxy_reads(tmp_path):
     settled = plan("demo", "proxy.port=9000", "proxy.failure_policy=fail", "proxy.timeouts.decode.idle=5")
-    (file,) = settled.files
+    file, about = settled.files
+    assert about.path == str(RUN_DIRECTORY / "about.json")
     assert file.path == str(RUN_DIRECTORY / "proxy.json")
     assert settled.proxy.argv[-2:] == ("--config", file.path)
     (tmp_path / "proxy.json").write_text(file.content)

@@ -33,9 +33,14 @@ def test_made_up_models_and_statuses_make_no_samples(made_up):
     registry, pool = CollectorRegistry(), Pool(ProxyConfig(Topology(())))
     pool.models = frozenset({"one", "two"})
     metrics = Metrics(registry, pool)
-    for model, status in made_up:
-        record = Record(RequestId("a", "a"), Endpoint.CHAT, model=metrics.model(model))
-        metrics.finished(record, status, Outcome.OK)
+
+    async def finish() -> None:
+        for model, status in made_up:
+            record = Record(RequestId("a", "a"), Endpoint.CHAT, model=metrics.model(model))
+            metrics.finished(record, status, Outcome.OK)
+        metrics.flush()
+
+    asyncio.run(finish())
     requests = next(family for family in registry.collect() if family.name == "duet_requests")
     labels = [sample.labels for sample in requests.samples if sample.name == "duet_requests_total"]
     assert {each["model"] for each in labels} <= {"one", "two", "other"}

@@ -121,6 +121,11 @@ def test_memory_is_named_with_the_figures(launch: Launch, folder: Path, told: Pa
     assert "50 % preemptions per request" in memory["because"]
     assert advice["next"]["technique"] == "int8"
     assert advice["start_from"]["commands"][0].startswith("launcher check demo --set")
+    about = json.loads((folder / "run" / "about.json").read_text())
+    assert (about["profile"], about["advice"]["verdict"]) == ("fakes", "yes")
+    said = {each["technique"]: each for each in about["advice"]["advice"]}
+    assert (said["int8"]["verdict"], said["int8"]["in_use"]) == ("yes", False)
+    assert said["int8"]["reason"]
 
 
 def test_without_requests_there_is_nothing_to_judge(launch: Launch, folder: Path):
@@ -128,6 +133,7 @@ def test_without_requests_there_is_nothing_to_judge(launch: Launch, folder: Path
     with advising(folder, "--output", "json") as process:
         advice = ended(process)
     assert advice["verdict"] == "nothing-to-judge"
+    assert json.loads((folder / "run" / "about.json").read_text())["advice"] is None
     shown = advise(folder, "--window", "1")
     assert shown.returncode == 0
     assert shown.stdout == "Nothing to judge: no requests in 1 s.\n\n"

@@ -33,6 +33,7 @@ def test_it_writes_units_and_says_what_to_do(render, folder: Path):
     assert done.returncode == 0, done.stderr
     out = folder / "duet-fakes"
     assert sorted(file.name for file in out.iterdir() if not file.name.startswith(".")) == [
+        "about.json",
         "duet-fakes-decode-0.service",
         "duet-fakes-prefill-0.service",
         "duet-fakes-proxy.service",

@@ -49,6 +49,7 @@ def test_units_are_those_that_were_reviewed(name: str, profile: str, overrides: 
         *rendering.services,
         rendering.target,
         "proxy.json",
+        "about.json",
     }
 
 

@@ -1,0 +1,1 @@
+"""`launcher top`: a deployment as it is now, in a terminal."""

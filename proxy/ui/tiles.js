@@ -1,0 +1,32 @@
+// The most important numbers: rates of the last minute, and what is the case now.
+
+import { byId, el, show } from "./dom.js";
+import { number, percent } from "./format.js";
+
+const MINUTE = 60;
+
+/** Of the points of the last minute that know it. */
+function mean(points, name, now) {
+  const values = points.filter((point) => point.at > now - MINUTE && point[name] !== null).map((point) => point[name]);
+  return values.length > 0 ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
+}
+
+export function showTiles(state) {
+  const points = state.history.points;
+  const last = points.at(-1) ?? {};
+  const of = (name) => mean(points, name, state.at);
+  const failed = of("failed_per_second");
+  const tiles = [
+    ["Requests", number(of("requests_per_second")), "per second", ""],
+    ["Failures", number(failed), "per second", failed > 0 ? "bad" : ""],
+    ["Output", number(of("output_tokens_per_second")), "tokens/s", ""],
+    ["In flight", number(last.in_flight), "requests", ""],
+    ["Waiting", number(last.waiting), "requests", ""],
+    ["Through PD", percent(of("pd_share")), "of requests", ""],
+  ];
+  show(byId("tiles"), tiles, () =>
+    tiles.map(([name, value, unit, tone]) =>
+      el("div", { class: `tile ${tone}` }, el("dt", {}, name), el("dd", {}, value, " ", el("small", {}, unit))),
+    ),
+  );
+}
