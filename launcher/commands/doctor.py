@@ -24,6 +24,10 @@ def diagnose(
         str | None,
         typer.Option("--proxy", metavar="URL", help="Look only at what this proxy tells, e.g. of another machine."),
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", envvar="DUET_OPERATOR_KEY", help="Of an operator (proxy.admin_keys), for --proxy."),
+    ] = None,
     output: OutputOption = Output.TEXT,
     print_runbook: Annotated[
         bool, typer.Option("--runbook", help="Print all problems that it knows, in Markdown, and look at nothing.")
@@ -36,7 +40,9 @@ def diagnose(
     if proxy is not None:
         if not re.fullmatch(r"https?://[^\s/?#]+/?", proxy):
             raise typer.BadParameter(f"write the proxy's address, e.g. http://127.0.0.1:8000, not {proxy!r}")
-        seen = asyncio.run(look_at_proxy(proxy.rstrip("/"), window))
+        seen = asyncio.run(
+            look_at_proxy(proxy.rstrip("/"), window, {} if key is None else {"authorization": f"Bearer {key}"})
+        )
     else:
         with Console(stderr=True).status("") as status:
             seen = asyncio.run(look(RunDirectory(run_dir.absolute()), window, status.update))

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import httpx
@@ -12,7 +12,7 @@ from launcher.doctor import host
 from launcher.doctor.series import Sample, Series, read
 from launcher.doctor.sight import LATELY, Sight
 from launcher.errors import RunDirectoryError
-from launcher.local import pairs, status
+from launcher.local import operator_key, pairs, status
 from launcher.local.deployment import PROXY, InstanceState
 from launcher.local.load_progress import last_lines
 from launcher.local.run_directory import RunDirectory
@@ -45,7 +45,8 @@ async def look(directory: RunDirectory, seconds: float, tell: Callable[[str], No
     deployment = directory.running()
     proxy = next(each for each in deployment.instances if each.role == PROXY)
     tell(f"Looking at {deployment.profile} at {deployment.address} for {seconds:g} s")
-    seen = await look_at_proxy(proxy.url, seconds)
+    # The certificate is for the name that clients use; what is asked here is on this machine.
+    seen = await look_at_proxy(proxy.url, seconds, operator_key.headers(directory.path), verify=False)
     plan = directory.read_plan()
     now = time.time()
     not_seen = () if plan else ("the run directory's plan cannot be read: devices and side channels are not looked at",)
@@ -61,11 +62,10 @@ async def look(directory: RunDirectory, seconds: float, tell: Callable[[str], No
     )
 
 
-async def look_at_proxy(url: str, seconds: float) -> Sight:
-    """What a proxy tells: all that can be seen of a deployment on other machines."""
+async def look_at_proxy(url: str, seconds: float, key: Mapping[str, str], *, verify: bool = True) -> Sight:
+    """What a proxy tells: all that can be seen of a deployment on other machines; ``key``: headers that allow it."""
     reasons: list[str] = []
-    # The certificate is for the name that clients use; what is asked here is on this machine, or behind a tunnel.
-    async with httpx.AsyncClient(trust_env=False, verify=False, timeout=_PATIENCE) as client:
+    async with httpx.AsyncClient(trust_env=False, verify=verify, timeout=_PATIENCE, headers=key) as client:
         first = [await _page(client, url + path, []) for path in _PAGES]
         if any(page is not None for page in first):
             await asyncio.sleep(seconds)
@@ -91,7 +91,7 @@ async def _page(client: httpx.AsyncClient, url: str, reasons: list[str]) -> tupl
             return read(answer.text)
         reasons.append(f"the proxy's {url} answered {answer.status_code}")
         if answer.status_code == httpx.codes.UNAUTHORIZED:
-            reasons[-1] += ", it needs a client's key: give the proxy an address for operators (proxy.admin)"
+            reasons[-1] += ", it needs an operator's key (proxy.admin_keys), or give operators an address (proxy.admin)"
     except httpx.HTTPError as exc:
         reasons.append(f"the proxy does not answer at {url} ({exc!r})")
     except ValueError as exc:

@@ -24,7 +24,7 @@ async def seen(start, injection: Injection, folder: Path) -> Sight:
         options["settings"] = replace(PROMPT, reference=Where(str(file), interval=0.01))
     duet = await start(engines=[prefill, decode], **options)
     await injection.inject(duet)
-    return await look_at_proxy(duet.url, 0)
+    return await look_at_proxy(duet.url, 0, {})
 
 
 @pytest.mark.parametrize("name", INJECTIONS)
