@@ -141,6 +141,8 @@ class Metrics:
 
     def finished(self, record: Record, status: int, outcome: Outcome, trace: str | None = None) -> None:
         """Count a request at its end, which nothing changes any more; ``trace`` is its id, if that is collected."""
+        if outcome in WENT_WRONG:
+            self._kept.add(failure_of(record, status, outcome))
         self._note(self._finished, record, status, outcome, trace, time.monotonic())
 
     def flush(self) -> None:
@@ -159,8 +161,6 @@ class Metrics:
     def _finished(self, record: Record, status: int, outcome: Outcome, trace: str | None, now: float) -> None:
         served = (record.endpoint, record.path or "none", record.model)
         self._requests.of(*served, _STATUSES.get(status) or _class_of(status), outcome).inc()
-        if outcome in WENT_WRONG:
-            self._kept.add(failure_of(record, status, outcome))
         exemplar = None if trace is None else {"trace_id": trace}
         self._duration.of(*served).observe(now - record.started, exemplar)
         if record.bypass is not None:

@@ -12,8 +12,8 @@ _HEAD = """# Metrics of the proxy
 Made of the metrics themselves by `proxy --metrics`. `GET /metrics` answers them, on the operators' address if there is
 one (`proxy.admin`), else where clients are, and then with a key where clients need one.
 
-With several workers (`proxy.workers`) whoever is asked answers for all: counters and histograms are exact sums, also of
-workers that have ended; of a gauge the table says what it is. A sample that names an instance vanishes when the
+With several workers (`proxy.workers`) whoever is asked answers for all: counters and histograms are exact sums, a
+tenth of a second later, also of workers that have ended; of a gauge the table says what it is. A sample that names an instance vanishes when the
 configuration drops that instance, and comes back with its count when the instance does. A metric with labels appears
 when it first has something to count. No label holds what clients write, so there are never more samples than kinds of
 requests that the deployment can tell apart.

@@ -124,7 +124,7 @@ def test_the_readme_has_a_row_for_each_and_these_cases_cover_the_rest():
     }
     # By the tests of drain, of disconnects and of keys.
     shown = {"the proxy is shutting down", "the client has left"}
-    shown.add("no key, or one that nobody has, with `proxy.client_keys`")
+    shown.add("no key, or one that nobody has, with `proxy.client_keys` (or, of operators, `proxy.admin_keys`)")
     assert [row[0] for row in table if row[0] not in {case.row for case in CASES} | set(elsewhere) | shown] == []
     for case in CASES:
         row = next(row for row in table if row[0] == case.row)

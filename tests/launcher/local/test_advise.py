@@ -16,7 +16,7 @@ import yaml
 from proxy.keys import new_key
 from tests.launcher.advice.exposition import histogram, metrics
 from tests.launcher.local.conftest import Launch
-from tests.launcher.local.deployments import REPOSITORY
+from tests.launcher.local.deployments import REPOSITORY, wait_until
 
 Ask = Callable[[int], None]
 AGGREGATED = [
@@ -174,6 +174,9 @@ def test_metrics_behind_a_key_are_read_at_the_operators_address_or_said_to_be_mi
             headers={"x-api-key": key},
             trust_env=False,
         ).raise_for_status()
+        if with_admin:  # another worker's count is there a moment later
+            told = f"http://127.0.0.1:{unused_tcp_port}/metrics"
+            wait_until(lambda: "duet_requests_total{" in httpx.get(told, trust_env=False).text)
         advice = ended(process)
     if with_admin:
         assert advice["facts"]["requests"]["value"] == 1
