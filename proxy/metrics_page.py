@@ -13,10 +13,10 @@ Made of the metrics themselves by `proxy --metrics`. `GET /metrics` answers them
 one (`proxy.admin`), else where clients are, and then with a key where clients need one.
 
 With several workers (`proxy.workers`) whoever is asked answers for all: counters and histograms are exact sums, a
-tenth of a second later, also of workers that have ended; of a gauge the table says what it is. A sample that names an instance vanishes when the
-configuration drops that instance, and comes back with its count when the instance does. A metric with labels appears
-when it first has something to count. No label holds what clients write, so there are never more samples than kinds of
-requests that the deployment can tell apart.
+tenth of a second later, also of workers that have ended; of a gauge the table says what it is. A sample that names an
+instance vanishes when the configuration drops that instance, and comes back with its count when the instance does. A
+metric with labels appears when it first has something to count. No label holds what clients write, so there are never
+more samples than kinds of requests that the deployment can tell apart.
 
 Where `proxy.tracing` is set, one process serves and the scraper asks for OpenMetrics (`Accept`), buckets of
 `duet_ttft_seconds` and `duet_request_duration_seconds` have the trace of their last request as exemplar.
