@@ -1,7 +1,9 @@
 """Decision: what a page of metrics says now, and what was counted between two looks at it."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -11,9 +13,10 @@ Sample = tuple[str, Labels, float]
 
 
 def read(text: str) -> tuple[Sample, ...]:
-    """All samples of a page; raises :class:`ValueError` when it is not in Prometheus's format."""
+    """All samples of a page that are numbers; raises :class:`ValueError` when it is not in Prometheus's format."""
     families = text_string_to_metric_families(text)
-    return tuple((each.name, each.labels, each.value) for family in families for each in family.samples)
+    samples = (sample for family in families for sample in family.samples)
+    return tuple((each.name, each.labels, each.value) for each in samples if not math.isnan(each.value))
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,11 @@ class Series:
         return dict(sums)
 
     def buckets(self, histogram: str, **labels: str) -> dict[float, float]:
-        """How many observations came up to each bound."""
+        """How many observations came up to each bound; an engine's samples without a bound are left out."""
         counts: dict[float, float] = defaultdict(float)
         for have, value in self._counted(f"{histogram}_bucket", labels):
-            counts[float(have["le"])] += value
+            with suppress(KeyError, ValueError):
+                counts[float(have["le"])] += value
         return dict(counts)
 
     def _now(self, name: str, labels: Mapping[str, str]) -> list[tuple[Labels, float]]:
