@@ -3,16 +3,19 @@
 import os
 import resource
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TypeVar
 
 import platformdirs
 import psutil
 import pynvml
 
 from launcher.inventory import DeviceUse, Gpu, Inventory, Limits, Listener
+
+T = TypeVar("T")
 
 
 def look(environ: Mapping[str, str]) -> Inventory:
@@ -96,23 +99,17 @@ def _gpu(index: int) -> Gpu:
 
 def utilisation(devices: Collection[str]) -> dict[str, float]:
     """Of CUDA devices, by UUID or index, the share of the last moments in which they worked, as the driver tells."""
-    found: dict[str, float] = {}
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return found
-    try:
-        for device in devices:
-            with suppress(pynvml.NVMLError):
-                found[device] = pynvml.nvmlDeviceGetUtilizationRates(_handle(device)).gpu / 100
-    finally:
-        pynvml.nvmlShutdown()
-    return found
+    return _asked(devices, lambda device: float(pynvml.nvmlDeviceGetUtilizationRates(_handle(device)).gpu) / 100)
 
 
 def device_uses(devices: Collection[str]) -> dict[str, DeviceUse]:
     """What is taken of CUDA devices, by UUID or index, now; without those that the driver does not know."""
-    found: dict[str, DeviceUse] = {}
+    return _asked(devices, _use)
+
+
+def _asked(devices: Collection[str], ask: Callable[[str], T]) -> dict[str, T]:
+    """What the driver says of each; nothing of one that it does not know."""
+    found: dict[str, T] = {}
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
@@ -120,7 +117,7 @@ def device_uses(devices: Collection[str]) -> dict[str, DeviceUse]:
     try:
         for device in devices:
             with suppress(pynvml.NVMLError):
-                found[device] = _use(device)
+                found[device] = ask(device)
     finally:
         pynvml.nvmlShutdown()
     return found

@@ -9,6 +9,7 @@ from statistics import fmean
 from launcher.advice.metric_names import COUNTERS, GAUGES
 from proxy.engine_instruments import PROCESS_START
 from proxy.engine_samples import samples
+from proxy.quantile import quantile as within
 
 Labels = frozenset[tuple[str, str]]
 Key = tuple[str, Labels]
@@ -129,12 +130,6 @@ def quantile(share: float, parts: Iterable[Mapping[float, float]]) -> float | No
         return None
     bounds = sorted(set.intersection(*(set(part) for part in parts)))
     counts = [sum(part[bound] for part in parts) for bound in bounds]
-    if not bounds or bounds[-1] != math.inf or counts[-1] <= 0:
+    if len(bounds) < 2 or bounds[-1] != math.inf:
         return None
-    rank = share * counts[-1]
-    index = next(position for position, count in enumerate(counts) if count >= rank)
-    if bounds[index] == math.inf:
-        return bounds[index - 1] if index else None
-    low, below = (bounds[index - 1], counts[index - 1]) if index else (min(0.0, bounds[0]), 0.0)
-    within = counts[index] - below
-    return bounds[index] if within <= 0 else low + (bounds[index] - low) * (rank - below) / within
+    return within(share, dict(zip(bounds, counts, strict=True)))

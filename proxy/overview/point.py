@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proxy.endpoint import Endpoint
+from proxy.overview.buckets import by_bound
 from proxy.overview.engines import Work
-from proxy.overview.quantile import by_bound, quantile
 from proxy.overview.sample import Sample
 from proxy.overview.tally import REQUESTS, TPOT, TTFT, Values
+from proxy.quantile import quantile
 from proxy.record import WENT_WRONG, ServedBy
 
 

@@ -11,9 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from proxy.health.readings import Readings
 from proxy.overview.history import History
 from proxy.overview.point import Point, point
-from proxy.overview.quantile import quantile
 from proxy.overview.sample import Engine, Present, Sample
 from proxy.overview.tally import merged, read, tally, written
+from proxy.quantile import quantile
 from proxy.topology import Role
 from tests.proxy.conftest import eventually
 

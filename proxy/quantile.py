@@ -1,18 +1,7 @@
-"""Decision: quantiles of a histogram, as Prometheus estimates them."""
+"""Contract decision: quantiles of a histogram, as Prometheus estimates them."""
 
 import math
 from collections.abc import Mapping
-
-from proxy.overview.tally import Values
-
-
-def by_bound(buckets: Mapping[Values, float]) -> dict[float, float]:
-    """Counts up to each upper bound, which is the last label, whatever the others are."""
-    found: dict[float, float] = {}
-    for labels, count in buckets.items():
-        bound = float(labels[-1])
-        found[bound] = found.get(bound, 0.0) + count
-    return found
 
 
 def quantile(share: float, counts: Mapping[float, float]) -> float | None:
