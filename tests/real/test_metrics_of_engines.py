@@ -36,7 +36,9 @@ def assert_is_recorded(url: str, name: str) -> None:
     if os.environ.get("DUET_UPDATE_GOLDEN"):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    assert shape(text) == shape(file.read_text())
+    told = shape(text)  # more than was recorded where more was asked of it: some appear with what they count
+    gone = {name for name, labels in shape(file.read_text()).items() if not labels <= told.get(name, set())}
+    assert gone == set()
 
 
 @pytest.mark.parametrize("name", ["prefill", "decode"])
