@@ -2,7 +2,9 @@
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable
+from functools import cached_property
 from http import HTTPStatus
 from typing import Generic, TypeVar
 
@@ -17,7 +19,7 @@ from proxy.overview.failures import Failures, failure_of
 from proxy.pair import Pair
 from proxy.pool import Pool
 from proxy.proof.proof import Proof
-from proxy.record import WENT_WRONG, Outcome, Record, Retry
+from proxy.record import WENT_WRONG, Outcome, Record, Retry, ServedBy
 
 _STATUSES = {status: str(status) for status in (*map(int, HTTPStatus), ClientGone.status)}
 OTHER = "other"
@@ -25,7 +27,7 @@ OTHER = "other"
 
 _SOON = 0.1
 """Seconds."""
-_MANY = 64
+_MANY = 256
 """Notes; they take less than a millisecond to write."""
 
 M = TypeVar("M", bound=MetricWrapperBase)
@@ -44,6 +46,48 @@ class _Labelled(Generic[M]):
         if found is None:
             found = self._found[labels] = self._metric.labels(*labels)
         return found
+
+
+class _Served:
+    """The metrics of one endpoint, path and model: found once, as hashing an enum takes longer than counting."""
+
+    def __init__(self, metrics: "Metrics", labels: tuple[str, str, str]) -> None:
+        self._metrics, self._labels = metrics, labels
+        self._ends: dict[tuple[int, str], Counter] = {}
+
+    def ended(self, status: int, outcome: Outcome) -> Counter:
+        """Requests that ended so."""
+        key = status, outcome.name  # whose hash is kept
+        found = self._ends.get(key)
+        if found is None:
+            label = _STATUSES.get(status) or _class_of(status)
+            found = self._ends[key] = self._metrics.requests.labels(*self._labels, label, outcome)
+        return found
+
+    @cached_property
+    def duration(self) -> Histogram:
+        """From the request to the end of its answer."""
+        return self._metrics.duration.labels(*self._labels)
+
+    @cached_property
+    def ttft(self) -> Histogram:
+        """To the first event."""
+        return self._metrics.ttft.labels(*self._labels)
+
+    @cached_property
+    def pause(self) -> Histogram:
+        """The longest in a stream."""
+        return self._metrics.pause.labels(*self._labels)
+
+    @cached_property
+    def prompt_tokens(self) -> Counter:
+        """As the answers tell."""
+        return self._metrics.prompt_tokens.labels(*self._labels)
+
+    @cached_property
+    def completion_tokens(self) -> Counter:
+        """As the answers tell."""
+        return self._metrics.completion_tokens.labels(*self._labels)
 
 
 class Metrics:
@@ -74,11 +118,12 @@ class Metrics:
         self._pool = pool
         self._kept = failures or Failures()
         self._later: list[tuple[Callable[..., None], tuple[object, ...]]] = []
-        self._requests = counter(known.REQUESTS)
-        self._duration, self._ttft = histogram(known.DURATION), histogram(known.TTFT)
-        self._tpot, self._pause = histogram(known.TPOT), histogram(known.PAUSE)
-        self._prompt_tokens = counter(known.PROMPT_TOKENS)
-        self._completion_tokens = counter(known.COMPLETION_TOKENS)
+        self._sums: defaultdict[Counter, int] = defaultdict(int)
+        self._served: dict[tuple[Endpoint, ServedBy | None, str], _Served] = {}
+        self.requests = plain(known.REQUESTS)
+        self.duration, self.ttft, self.pause = times(known.DURATION), times(known.TTFT), times(known.PAUSE)
+        self.prompt_tokens, self.completion_tokens = plain(known.PROMPT_TOKENS), plain(known.COMPLETION_TOKENS)
+        self._tpot = histogram(known.TPOT)
         self._usage_unknown = counter(known.USAGE_UNKNOWN)
         self._bypassed = counter(known.BYPASSED)
         self._retries = counter(known.RETRIES)
@@ -123,7 +168,7 @@ class Metrics:
         self._note(self._handed_over, pair, well, seconds)
 
     def _handed_over(self, pair: Pair, well: bool, seconds: float | None) -> None:
-        self._handovers.of(pair.prefill, pair.decode, "ok" if well else "failed").inc()
+        self._sums[self._handovers.of(pair.prefill, pair.decode, "ok" if well else "failed")] += 1
         if seconds is not None:
             self._handover.of(pair.prefill, pair.decode).observe(seconds)
 
@@ -150,6 +195,9 @@ class Metrics:
         noted, self._later = self._later, []
         for write, values in noted:
             write(*values)
+        for counter, amount in self._sums.items():
+            counter.inc(amount)
+        self._sums.clear()
 
     def _note(self, write: Callable[..., None], *values: object) -> None:
         self._later.append((write, values))
@@ -159,29 +207,33 @@ class Metrics:
             self.flush()
 
     def _finished(self, record: Record, status: int, outcome: Outcome, trace: str | None, now: float) -> None:
-        served = (record.endpoint, record.path or "none", record.model)
-        self._requests.of(*served, _STATUSES.get(status) or _class_of(status), outcome).inc()
+        key = record.endpoint, record.path, record.model
+        served = self._served.get(key)
+        labels = record.endpoint, record.path or "none", record.model
+        if served is None:
+            served = self._served[key] = _Served(self, labels)
+        self._sums[served.ended(status, outcome)] += 1
         exemplar = None if trace is None else {"trace_id": trace}
-        self._duration.of(*served).observe(now - record.started, exemplar)
+        served.duration.observe(now - record.started, exemplar)
         if record.bypass is not None:
             self._bypassed.of(record.bypass).inc()
         if outcome is Outcome.LEFT:
             self._disconnects.of(record.phase).inc()
         usage = record.usage
         if usage is not None:
-            self._prompt_tokens.of(*served).inc(usage.prompt)
-            self._completion_tokens.of(*served).inc(usage.completion)
+            self._sums[served.prompt_tokens] += usage.prompt
+            self._sums[served.completion_tokens] += usage.completion
         elif outcome is Outcome.OK and record.endpoint is not Endpoint.OTHER:
-            self._usage_unknown.of(*served).inc()
+            self._usage_unknown.of(*labels).inc()
         if record.first_byte is None:
             return
-        self._ttft.of(*served).observe(record.first_byte - record.started, exemplar)
+        served.ttft.observe(record.first_byte - record.started, exemplar)
         if record.longest_pause is not None:
-            self._pause.of(*served).observe(record.longest_pause)
+            served.pause.observe(record.longest_pause)
         steps = record.events if usage is None else usage.completion - 1
         if outcome is Outcome.OK and record.has_one_choice and steps > 0:
             counted = "events" if usage is None else "tokens"
-            self._tpot.of(*served, counted).observe((now - record.first_byte) / steps)
+            self._tpot.of(*labels, counted).observe((now - record.first_byte) / steps)
 
 
 def _class_of(status: int) -> str:

@@ -22,6 +22,7 @@ import psutil
 from tests.bench.cases import CASES, PATH, Case
 from tests.bench.contenders import CONTENDERS, VLLM_ROUTER
 from tests.bench.watch import Watch
+from tests.ports import free_port
 
 HERE = Path(__file__).parent
 DIRECT = "stub directly"
@@ -109,13 +110,6 @@ class Bench:
 def pinned(core: int, command: list[str]) -> list[str]:
     """The command on one core."""
     return ["taskset", "--cpu-list", str(core), *command]
-
-
-def free_port() -> int:
-    """One that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1]) % 20000 + 20000
 
 
 def wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:

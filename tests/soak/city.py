@@ -5,7 +5,6 @@ import contextlib
 import os
 import random
 import signal
-import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import psutil
 from proxy.config import ProxyConfig, dump
 from proxy.settings import Admission, Breaker, Canary, Leg, Settings, Timeouts
 from proxy.topology import ConnectorKind, Instance, Role, Topology
+from tests.ports import free_port
 
 _LEG = Leg(connect=1.0, first_byte=4.0, idle=4.0)
 SETTINGS = Settings(
@@ -115,10 +115,3 @@ class City:
         with (self._folder / f"{name}.log").open("ab") as log:
             environ = os.environ | {"FAKE_ENGINE_PACE": "0.005"}
             return await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=log, stderr=log, env=environ)
-
-
-def free_port() -> int:
-    """One that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

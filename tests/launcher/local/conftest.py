@@ -2,10 +2,8 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,26 +12,13 @@ import pytest
 import yaml
 
 from tests.launcher.local.deployments import REPOSITORY, Launched, launched
-
-_PORTS_PER_WORKER = 100
+from tests.ports import first_ports, free_port
 
 
 @pytest.fixture
-def ports(worker_id: str, testrun_uid: str) -> tuple[int, int]:
-    """First engine port and first side-channel port, apart from those of tests that run at the same time.
-
-    Ten workers in each of eleven runs, all below the ports that the system gives to connections.
-    """
-    number = int(worker_id.removeprefix("gw")) % 10 if worker_id.startswith("gw") else 0
-    base = 20000 + (zlib.crc32(testrun_uid.encode()) % 11 * 10 + number) * _PORTS_PER_WORKER
-    return base, base + _PORTS_PER_WORKER // 2
-
-
-def free_port() -> int:
-    """Free at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def ports() -> tuple[int, int]:
+    """First engine port and first side-channel port."""
+    return first_ports()
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ import shutil
 import signal
 from pathlib import Path
 
-from tests.launcher.local.conftest import Launch, free_port
+from tests.launcher.local.conftest import Launch
 from tests.launcher.local.deployments import survivors, wait_until
 from tests.launcher.local.test_start import ask
+from tests.ports import free_port
 
 
 def test_a_killed_engine_is_started_again(launch: Launch, command, proxy_port: int):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.engine import FakeEngine
-from tests.launcher.local.conftest import free_port
 from tests.launcher.local.deployments import REPOSITORY
+from tests.ports import free_port
 
 SECRET = "hf_very-secret"
 
