@@ -8,16 +8,30 @@ import re
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from proxy.settings import STRICT, Settings
 from proxy.topology import Topology
 
-VERSION: Literal[3] = 3
+VERSION: Literal[4] = 4
 ABOUT = "about.json"
 """Beside the file: what the launcher tells people of the deployment; the proxy only passes it on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """The instances are the pods of a Kubernetes cluster that bear these labels, and not those of the topology."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    selector: Annotated[str, Field(min_length=1)]
+    """Of labels, as in ``kubectl get pods --selector``."""
+    namespace: str | None = None
+    """Default: the one in which the proxy runs, else that of the kubeconfig's context."""
+    reconcile: Annotated[float, Field(gt=0)] = 30.0
+    """Seconds after which all pods are read anew at the latest, whatever the watch has told meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +42,11 @@ class ProxyConfig:
 
     topology: Topology
     settings: Settings = field(default_factory=Settings)
+    discovery: Discovery | None = None
+    """With it the topology only tells the connector."""
     draining: tuple[str, ...] = ()
     """Names of instances that get no new requests; those they have are finished."""
-    version: Literal[3] = VERSION
+    version: Literal[4] = VERSION
     """Of this file's format."""
 
 
@@ -58,6 +74,8 @@ def load(path: Path) -> ProxyConfig:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or '(whole file)'}: {e['msg']}" for e in exc.errors())
         raise ConfigError(f"{path} is not a configuration of this proxy (version {VERSION}): {wrong}") from exc
     names = [instance.name for instance in config.topology.instances]
+    if config.discovery is not None and (names or config.draining):
+        raise ConfigError(f"{path}: discovery finds the instances itself: remove {names or 'draining'}")
     if unfit := [name for name in names if not _NAME.fullmatch(name)]:
         raise ConfigError(f"{path}: topology.instances: a name is 1 to 64 of A-Z a-z 0-9 . _ -, not {unfit[0]!r}")
     wrong_names = [name for name in names if names.count(name) > 1] + [n for n in config.draining if n not in names]
