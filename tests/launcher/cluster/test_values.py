@@ -124,7 +124,7 @@ def test_an_instance_may_span_machines():
 
 
 def test_one_machine_refuses_an_instance_that_spans_several():
-    with pytest.raises(PlanError, match="roles.decode.nodes: 2 machines make one instance in a cluster only"):
+    with pytest.raises(PlanError, match=r"roles\.decode\.nodes: 2 machines make one instance in a cluster only"):
         plan("api-throughput", "roles.decode.nodes=2")
 
 
