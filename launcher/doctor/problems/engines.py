@@ -17,7 +17,10 @@ def _restarted(sight: Sight) -> Iterator[Evidence]:
     for each in sight.deployment.instances if sight.deployment else ():
         lately = each.started_at is not None and sight.at - each.started_at < LATELY
         if each.state is not State.FAILED and each.restarts and lately:
-            yield Evidence(each.name, f"{each.restarts} restarts, the last because: {each.reason}")
+            yield Evidence(
+                each.name,
+                f"{each.restarts} {'restart' if each.restarts == 1 else 'restarts'}, the last because: {each.reason}",
+            )
 
 
 def _down(sight: Sight) -> Iterator[Evidence]:
