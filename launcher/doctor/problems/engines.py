@@ -80,8 +80,8 @@ CHECKS = (
             "An instance gets no requests: it does not answer, or its health check fails.",
             "It was killed (out of memory?), crashed, still loads, or the network between proxy and engine is cut.",
             "`duet_instance_healthy`; `launcher status`; `launcher logs INSTANCE`; `dmesg` for the kernel's OOM killer",
-            "What has ended is started again by itself; if it stays away, its log tells why. What runs but does not answer "
-            "is not: `launcher restart INSTANCE --no-drain`.",
+            "What has ended is started again by itself; if it stays away, its log tells why. What runs but does not "
+            "answer is not: `launcher restart INSTANCE --no-drain`.",
             "DuetEngineDown",
         ),
         _down,
