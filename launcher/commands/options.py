@@ -1,6 +1,7 @@
 """Options and arguments that several commands take."""
 
 import json
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,7 @@ import platformdirs
 import typer
 
 from launcher.errors import RunDirectoryError
+from launcher.preflight.finding import Finding
 
 
 class Output(StrEnum):
@@ -55,3 +57,9 @@ def with_model(overrides: list[str] | None, model: Path | None) -> list[str]:
 def name_of(profile: str) -> str:
     """What a deployment of this shipped name or path is called."""
     return Path(profile).stem
+
+
+def warn(findings: Iterable[Finding]) -> None:
+    """Tell what preflight found, on standard error."""
+    for finding in findings:
+        typer.echo(f"{finding.fault.severity}: {finding.fault.message}", err=True)

@@ -7,7 +7,7 @@ from launcher.profile import KVTransfer, Mooncake
 
 
 def mooncake(settings: KVTransfer, engine: Engine) -> ConnectorSetup:
-    """``MooncakeConnector``. Engines advertise ``VLLM_HOST_IP``: all are on this machine."""
+    """``MooncakeConnector``. Engines advertise ``VLLM_HOST_IP``."""
     mine = settings.mooncake or Mooncake()
     config: dict[str, JsonValue] = {
         "kv_connector": "MooncakeConnector",

@@ -41,8 +41,10 @@ def _env(engine: Engine) -> Mapping[str, str]:
 
 
 def _lines(engine: Engine) -> Mapping[str, str]:
-    """Both ends are on this machine: shared memory, and TCP on the loopback for control.
+    """Left alone, UCX would pick whichever network interface it finds on a laptop.
 
-    On a laptop UCX would otherwise pick whichever network interface it finds.
+    On one machine: shared memory, and TCP on the loopback for control. Between pods: TCP. GPUs' lines are UCX's choice.
     """
-    return {"UCX_TLS": "sm,tcp", "UCX_NET_DEVICES": "lo"} if engine.device is Device.CPU else {}
+    if engine.device is not Device.CPU:
+        return {}
+    return {"UCX_TLS": "sm,tcp", "UCX_NET_DEVICES": "lo"} if engine.site.one_machine else {"UCX_TLS": "tcp"}

@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from launcher.profile import Device, RoleSettings
+from launcher.site import Site
 from proxy.topology import Role
 
 _ENGINE_ROLE = {Role.PREFILL: "kv_producer", Role.DECODE: "kv_consumer"}
@@ -20,10 +21,15 @@ class Engine:
     role: Role
     settings: RoleSettings
     device: Device
-    host: str
+    site: Site
     port: int | None
     """The first of those it was given for its connector."""
     run_directory: Path
+
+    @property
+    def host(self) -> str:
+        """By which its partners reach it."""
+        return self.site.reach
 
     @property
     def kv_role(self) -> str:

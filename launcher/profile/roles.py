@@ -35,6 +35,11 @@ class RoleSettings(Shape):
     """The kind of GPU, e.g. `H100` or `L40S`, where it is not the one of this machine."""
     device_memory: Memory | None = None
     """Memory of one device, e.g. `80GiB`; default: what is known of `device_type`, else this machine's."""
+    nodes: Number = 1
+    """Machines of a cluster that one instance spans, each with an equal share of its devices."""
+    cores: Number | None = None
+    """CPU cores of one instance; default: an equal share of the machine's. In a cluster what one pod asks for; default
+    there: 4 for an engine on a CPU."""
     tensor_parallel: Number = 1
     """Devices that share each layer's weights."""
     pipeline_parallel: Number = 1
@@ -86,6 +91,11 @@ class RoleSettings(Shape):
             raise ValueError(
                 f"an instance of {self.devices_per_instance} devices (tensor_parallel x pipeline_parallel x "
                 f"data_parallel): {_MOST_DEVICES} at most"
+            )
+        if self.devices_per_instance % self.nodes:
+            raise ValueError(
+                f"nodes: {self.nodes} machines cannot share an instance of {self.devices_per_instance} devices equally "
+                "(tensor_parallel x pipeline_parallel x data_parallel): change one of them"
             )
         return self
 

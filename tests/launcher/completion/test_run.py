@@ -101,7 +101,7 @@ def test_it_works_where_the_cache_cannot_be_written(tmp_path: Path):
 
 def test_every_verb_and_option_is_known():
     known = reading.read()
-    assert known.verbs["render"].options["--to"].choices == ("systemd",)
+    assert known.verbs["render"].options["--to"].choices == ("helm", "systemd")
     assert known.verbs["logs"].options.keys() >= {"-f", "--follow", "-n", "--lines", "--run-dir", "--help"}
     assert known.verbs["drain"].options["--no-wait"] is None
     assert known.verbs["advise"].options["--no-memory"] is None
