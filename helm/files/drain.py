@@ -5,11 +5,10 @@ until its KV cache was read, too. Whatever happens, the status is 0: an engine t
 """
 
 import argparse
-import json
-import os
+import http.client
 import re
+import socket
 import ssl
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -24,23 +23,26 @@ def main(argv=None):
     arguments = _arguments(argv)
     began = time.monotonic()
     deadline = began + arguments.within
-    _tell("is to end: waits up to %g s until nothing is left" % arguments.within)
+
+    def tell(what):
+        _tell(arguments.log, what)
+
+    tell("is to end: waits up to %g s until nothing is left" % arguments.within)
     time.sleep(min(arguments.settle, arguments.within))
-    quiet, said = 0, None
-    while quiet < arguments.looks:
+    quiet, said = 0, ""
+    while True:
         left = remains(arguments.port, arguments.role)
         quiet = 0 if left else quiet + 1
-        if left != said and left:
-            _tell(left)
-        said = left
-        if left is None:
-            break
-        if time.monotonic() + arguments.every > deadline and quiet < arguments.looks:
-            _tell("time is up after %g s: %s" % (arguments.within, left or "nothing seen any more"))
+        if left and left != said:
+            tell(left)
+            said = left
+        if left is None or quiet >= arguments.looks:
+            tell("nothing is left after %.1f s" % (time.monotonic() - began))
             return
-        if quiet < arguments.looks:
-            time.sleep(arguments.every)
-    _tell("nothing is left after %.1f s" % (time.monotonic() - began))
+        if time.monotonic() + arguments.every > deadline:
+            tell("time is up after %g s" % arguments.within)
+            return
+        time.sleep(arguments.every)
 
 
 def remains(port, role):
@@ -49,7 +51,7 @@ def remains(port, role):
         text = _metrics(port)
     except ConnectionRefusedError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         return "it does not tell what it has: %s" % error
     requests = [value for name in REQUESTS for value in _values(text, name)]
     if not requests:
@@ -66,22 +68,25 @@ def remains(port, role):
 
 def _metrics(port):
     """The text of /metrics, by whichever way it is served: addresses and TLS are the engine's options."""
-    refused = None
-    for host in ("127.0.0.1", "[::1]"):
-        for scheme in ("http", "https"):
-            try:
-                return _get("%s://%s:%d/metrics" % (scheme, host, port))
-            except urllib.error.HTTPError as error:
-                raise ValueError("status %d" % error.code) from None
-            except urllib.error.URLError as error:
-                if isinstance(error.reason, ConnectionRefusedError):
-                    refused = error.reason
-                    break
-                refused = None
-                last = error
-            except OSError as error:
-                last = error
-    raise refused or last
+    host = _host(port)
+    try:
+        return _get("http://%s:%d/metrics" % (host, port))
+    except urllib.error.HTTPError as error:
+        raise ValueError("status %d" % error.code) from None
+    except (OSError, http.client.HTTPException):
+        return _get("https://%s:%d/metrics" % (host, port))
+
+
+def _host(port):
+    failure = None
+    for host in ("127.0.0.1", "::1"):
+        try:
+            socket.create_connection((host, port), timeout=5).close()
+        except OSError as error:
+            failure = failure or error
+        else:
+            return "[%s]" % host if ":" in host else host
+    raise failure
 
 
 def _get(url):
@@ -97,14 +102,13 @@ def _values(text, name):
     return [float(value) for value in re.findall(r"^%s(?:\{.*\})? (\S+)" % re.escape(name), text, re.MULTILINE)]
 
 
-def _tell(what):
-    line = "drain: %s\n" % what
+def _tell(log, what):
     try:
-        # A hook's own output is nowhere to be seen: the engine's log is.
-        with open("/proc/1/fd/1", "w") as log:
-            log.write(line)
+        # As one write: the engine writes there, too.
+        with open(log, "ab", buffering=0) as file:
+            file.write(("drain: %s\n" % what).encode())
     except OSError:
-        sys.stdout.write(line)
+        pass  # some containers do not allow it
 
 
 def _arguments(argv):
@@ -115,6 +119,8 @@ def _arguments(argv):
     parser.add_argument("--settle", type=float, default=3, help="seconds in which new requests may still come")
     parser.add_argument("--every", type=float, default=1, help="seconds between two looks")
     parser.add_argument("--looks", type=int, default=3, help="in a row that find nothing")
+    # What a hook prints is nowhere to be seen; this is the engine's own output.
+    parser.add_argument("--log", default="/proc/1/fd/1", help="where to tell what is waited for")
     return parser.parse_args(argv)
 
 

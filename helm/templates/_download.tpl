@@ -22,15 +22,9 @@ spec:
     {{- end }}
   containers:
     - name: download
-      {{- if eq $model.source "hub" }}
       image: {{ include "duet.image" $engine.image | quote }}
       imagePullPolicy: {{ $engine.image.pullPolicy }}
       command: [hf, download, {{ $model.name | quote }}{{ with $model.revision }}, --revision, {{ . | quote }}{{ end }}]
-      {{- else }}
-      image: {{ include "duet.image" $root.Values.proxy.image | quote }}
-      imagePullPolicy: {{ $root.Values.proxy.image.pullPolicy }}
-      command: [{{ $root.Values.proxy.python | quote }}, -P, -m, launcher.bundled, {{ $model.name | quote }}]
-      {{- end }}
       env:
         - name: HOME
           value: /tmp
