@@ -1,12 +1,15 @@
 """Asks a baseline fixed prompts and keeps its answers: with them the proxy compares engines (``proxy.reference``)."""
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import httpx
 
 from launcher.errors import BaselineError
-from proxy.reference import Reference, ReferenceAnswer
+from proxy.config import ConfigError
+from proxy.reference import Reference, ReferenceAnswer, dump, read
 
 PROMPTS = (
     "The capital of France is",
@@ -24,24 +27,33 @@ PROMPTS = (
 )
 """Short, of different kinds; records of one's own traffic judge better."""
 _PATIENCE = 300.0
+_SHOWN = 300
+"""Letters of what a server says."""
 
 
-def record(url: str, prompts: Iterable[str], tokens: int, model: str | None) -> Reference:
-    """The greedy answers of the server at ``url``, of so many tokens at most.
+def record(
+    url: str, prompts: Iterable[str], tokens: int, model: str | None, key: Mapping[str, str] | None = None
+) -> Reference:
+    """The greedy answers of the server at ``url``, of so many tokens at most; ``key``: headers that allow it.
 
     Raises :class:`BaselineError` when it does not answer, or answers something else than vLLM does.
     """
-    with httpx.Client(base_url=url.rstrip("/"), trust_env=False, timeout=_PATIENCE) as client:
+    with httpx.Client(base_url=url.rstrip("/"), trust_env=False, timeout=_PATIENCE, headers=key) as client:
         try:
             name = model or str(client.get("/v1/models").raise_for_status().json()["data"][0]["id"])
-            return Reference(name, tuple(_answers(client, name, prompts, tokens)))
+            found = Reference(name, tuple(_answers(client, name, prompts, tokens)))
+            return read(json.dumps(asdict(found)).encode())  # what cannot be read is not kept
         except httpx.HTTPStatusError as exc:
-            said = exc.response.text[:300]
-            raise BaselineError(f"{exc.request.url} answered {exc.response.status_code}: {said}") from exc
+            status, said = exc.response.status_code, exc.response.text[:_SHOWN]
+            fix = ": give a key that it knows (--key)" if status == httpx.codes.UNAUTHORIZED else ""
+            raise BaselineError(f"{exc.request.url} answered {status}{fix}: {said}") from exc
         except httpx.HTTPError as exc:
             raise BaselineError(f"{url} does not answer ({exc!r}): name the address of a running vLLM server") from exc
-        except (KeyError, IndexError, TypeError, ValueError) as exc:
-            raise BaselineError(f"{url} does not answer as vLLM 0.32 does ({exc!r})") from exc
+        except (KeyError, IndexError, TypeError, ValueError, RecursionError, ConfigError) as exc:
+            said = f"{type(exc).__name__}: {exc}"[:_SHOWN]
+            raise BaselineError(
+                f"{url} does not answer as vLLM 0.32 does ({said}): name the address of a vLLM server, without /v1"
+            ) from exc
 
 
 def _answers(client: httpx.Client, model: str, prompts: Iterable[str], tokens: int) -> Iterator[ReferenceAnswer]:
@@ -50,6 +62,24 @@ def _answers(client: httpx.Client, model: str, prompts: Iterable[str], tokens: i
         choice = client.post("/v1/completions", json=body).raise_for_status().json()["choices"][0]
         if choice["token_ids"]:
             yield ReferenceAnswer(tuple(choice["prompt_token_ids"]), tuple(choice["token_ids"]))
+
+
+def keep(reference: Reference, file: Path) -> None:
+    """In a file, whole or not at all: what was there stays when there is no room; raises :class:`BaselineError`."""
+    text = dump(reference)
+    try:
+        if file.exists() and not file.is_file():  # e.g. a pipe
+            file.write_text(text)
+            return
+        target = file.resolve()
+        new = target.with_name(f"{target.name}.new")
+        try:
+            new.write_text(text)
+            new.replace(target)
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as exc:
+        raise BaselineError(f"cannot write {file}: {exc.strerror}") from exc
 
 
 def read_prompts(file: Path) -> tuple[str, ...]:
