@@ -42,7 +42,11 @@ class Helm:
         return [each for each in yaml.load_all(self.text(values, kubernetes, apis), yaml.CSafeLoader) if each]
 
     def text(
-        self, values: Mapping[str, Any], kubernetes: str = "1.31", apis: tuple[str, ...] = OPERATORS, release: str = RELEASE
+        self,
+        values: Mapping[str, Any],
+        kubernetes: str = "1.31",
+        apis: tuple[str, ...] = OPERATORS,
+        release: str = RELEASE,
     ) -> str:
         """The same as one text."""
         given = ["--kube-version", kubernetes, *(f"--api-versions={api}" for api in apis)]
@@ -50,7 +54,9 @@ class Helm:
 
     def notes(self, values: Mapping[str, Any]) -> str:
         """What a person sees after an installation."""
-        said = self._run("install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--dry-run=client", "-f", "-", values=values)
+        said = self._run(
+            "install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--dry-run=client", "-f", "-", values=values
+        )
         return said.partition("NOTES:\n")[2]
 
     def lint(self, values: Mapping[str, Any]) -> None:

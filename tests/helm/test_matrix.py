@@ -44,7 +44,9 @@ def test_old_clusters_get_old_apis(helm: Helm):
     by_version = {
         version: {
             each["apiVersion"]
-            for each in of_kind(helm.template(values, kubernetes=version), "PodDisruptionBudget", "HorizontalPodAutoscaler")
+            for each in of_kind(
+                helm.template(values, kubernetes=version), "PodDisruptionBudget", "HorizontalPodAutoscaler"
+            )
         }
         for version in ("1.20.2", "1.21.0", "1.23.0-gke.100")
     }
