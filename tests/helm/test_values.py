@@ -12,9 +12,10 @@ from tests.helm.charts import CHART, Helm, Refused
 
 _LEAVES = list(walk.leaves(walk.defaults()))
 _OF_KUBERNETES = {
-    "labels", "annotations", "resources", "strategy", "behavior", "podSecurityContext", "containerSecurityContext", "nodeSelector",
-    "affinity", "podLabels", "podAnnotations", "extraContainerSpec", "extraPodSpec", "endpoint", "timeouts", "volume",
-}  # fmt: skip
+    *("labels", "annotations", "podLabels", "podAnnotations"),
+    *("resources", "strategy", "behavior", "volume", "podSecurityContext", "containerSecurityContext"),
+    *("nodeSelector", "affinity", "extraContainerSpec", "extraPodSpec", "endpoint", "timeouts"),
+}
 """Objects whose keys Kubernetes and the operators know, not this chart."""
 _CHOICES = {
     "pullPolicy": "Always",
@@ -26,9 +27,9 @@ _CHOICES = {
     ("model", "inImage"): False,
     ("profile",): "batch-cost",
     ("plan",): charts.plan("demo"),
-    ("prefill",): {"podLabels": {"sentinel-0": "x"}},
-    ("decode",): {"podLabels": {"sentinel-0": "x"}},
-    ("aggregated",): {"podLabels": {"sentinel-0": "x"}},
+    ("prefill",): {"podLabels": {"sentinel-9000": "x"}},
+    ("decode",): {"podLabels": {"sentinel-9001": "x"}},
+    ("aggregated",): {"podLabels": {"sentinel-9002": "x"}},
 }
 """Values whose texts are not free."""
 
@@ -163,7 +164,7 @@ def test_the_schema_is_one():
     ],
 )
 def test_helm_refuses_what_the_schema_does(each_helm: Helm, values: dict[str, Any]):
-    with pytest.raises(Refused, match="(?s)schema"):
+    with pytest.raises(Refused, match="schema"):
         each_helm.template(situations.plain("demo") | values)
 
 
@@ -173,15 +174,15 @@ def test_helm_refuses_what_the_schema_does(each_helm: Helm, values: dict[str, An
         ({}, r"nothing to serve: give --set profile=NAME \(.*api-throughput, .*\), or -f values.yaml"),
         ({"profile": "fast"}, r'profile: there is no "fast" in this chart; there are .*demo'),
         (situations.guarded() | {"existingSecret": ""}, "existingSecret: the (engines need|proxy needs) ENGINE_KEY"),
-        (situations.guarded() | {"model": {}}, "model.volume: the engines look for the model in the folder /models/mine"),
-        (situations.guarded() | {"sharedFolder": {}}, "sharedFolder.existingClaim: the connector nixl-pull .*ReadWriteMany"),
+        (situations.guarded() | {"model": {}}, "model.volume: the engines look for the model in .* /models/mine"),
+        (situations.guarded() | {"sharedFolder": {}}, "sharedFolder.existingClaim: the connector .*ReadWriteMany"),
         (situations.guarded() | {"proxy": {}}, "proxy.tls.existingSecret: the proxy speaks TLS"),
         (situations.guarded() | {"modelCache": {"kind": "hostPath"}}, "modelCache.hostPath: which folder"),
         (situations.plain("demo") | {"modelCache": {"kind": "existingClaim"}}, "modelCache.existingClaim: which"),
         (situations.plain("demo") | {"download": {"enabled": True}}, "download.enabled: .* choose pvc"),
         (situations.guarded() | {"download": {"enabled": True}}, "download.enabled: the profile names a folder"),
         (situations.everything("demo") | {"download": {"enabled": True, "hook": True}}, "download.hook: .* no claim"),
-        (situations.plain("demo") | {"engine": {"autoscaling": {"kind": "hpa"}}}, "decode.autoscaling: how many .* Give min"),
+        (situations.plain("demo") | {"engine": {"autoscaling": {"kind": "hpa"}}}, "decode.autoscaling: .* Give min"),
         (
             situations.plain("demo") | {"engine": {"autoscaling": {"kind": "keda", "min": 1, "max": 2}}},
             "autoscaling.keda.serverAddress: the URL of Prometheus",
@@ -189,7 +190,7 @@ def test_helm_refuses_what_the_schema_does(each_helm: Helm, values: dict[str, An
         (situations.plain("demo") | {"proxy": {"ingress": {"enabled": True}}}, "proxy.ingress.host: by which name"),
         (situations.plain("demo") | {"proxy": {"httpRoute": {"enabled": True}}}, "proxy.httpRoute.parentRefs: which"),
     ],
-)  # fmt: skip
+)
 def test_what_is_missing_is_said(helm: Helm, values: dict[str, Any], said: str):
     with pytest.raises(Refused, match=said):
         helm.template(values)
