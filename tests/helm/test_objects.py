@@ -28,14 +28,27 @@ from tests.helm.charts import (
 _SITUATIONS = situations.all_of_them()
 
 
+class Rendered:
+    """All situations, each when it is asked for."""
+
+    def __init__(self, helm: Helm) -> None:
+        self._helm = helm
+        self._known: dict[str, list[Manifest]] = {}
+
+    def __getitem__(self, situation: str) -> list[Manifest]:
+        if situation not in self._known:
+            self._known[situation] = self._helm.template(_SITUATIONS[situation])
+        return self._known[situation]
+
+
 @pytest.fixture(scope="module")
-def rendered(helm: Helm) -> dict[str, list[Manifest]]:
+def rendered(helm: Helm) -> Rendered:
     """All situations."""
-    return {name: helm.template(values) for name, values in _SITUATIONS.items()}
+    return Rendered(helm)
 
 
 @pytest.fixture(params=_SITUATIONS)
-def manifests(rendered: dict[str, list[Manifest]], request: pytest.FixtureRequest) -> list[Manifest]:
+def manifests(rendered: Rendered, request: pytest.FixtureRequest) -> list[Manifest]:
     """One situation after the other."""
     return rendered[request.param]
 
@@ -83,7 +96,7 @@ def test_services_and_monitors_name_ports_that_are_there(manifests: list[Manifes
         } == {("job", f"duet-{RELEASE}"), ("metrics_path", "/metrics"), ("metrics_path", "/metrics/engines")}
 
 
-def test_network_policies_let_through_what_is_needed(rendered: dict[str, list[Manifest]]):
+def test_network_policies_let_through_what_is_needed(rendered: Rendered):
     for situation, operators in (("everything api-throughput", False), ("guarded", True)):
         manifests = rendered[situation]
         prefill, decode, proxy = (
@@ -145,7 +158,7 @@ def test_named_ports_of_network_policies_are_there(manifests: list[Manifest]):
         assert all(wanted <= ports(pod).keys() for pod in serving), policy["metadata"]["name"]
 
 
-def test_a_scaler_alone_owns_the_number_of_its_instances(rendered: dict[str, list[Manifest]]):
+def test_a_scaler_alone_owns_the_number_of_its_instances(rendered: Rendered):
     for situation in ("hpa", "hpa, aggregated", "keda", "guarded and scaled"):
         manifests = rendered[situation]
         scalers = of_kind(manifests, "HorizontalPodAutoscaler", "ScaledObject")
@@ -160,20 +173,20 @@ def test_a_scaler_alone_owns_the_number_of_its_instances(rendered: dict[str, lis
         assert all("replicas" in each["spec"] for each in of_kind(manifests, "Deployment", "LeaderWorkerSet"))
 
 
-def test_a_plans_bounds_hold_where_none_are_given(rendered: dict[str, list[Manifest]]):
+def test_a_plans_bounds_hold_where_none_are_given(rendered: Rendered):
     spec = named(rendered["guarded and scaled"], "HorizontalPodAutoscaler", "pd-prefill")["spec"]
     assert (spec["minReplicas"], spec["maxReplicas"]) == (1, 3)
     assert spec["metrics"][0]["pods"]["metric"]["name"] == "vllm_num_requests_waiting"
 
 
-def test_keda_asks_for_what_the_proxy_tells_of_this_deployment_and_role(rendered: dict[str, list[Manifest]]):
+def test_keda_asks_for_what_the_proxy_tells_of_this_deployment_and_role(rendered: Rendered):
     [trigger] = named(rendered["keda"], "ScaledObject", "pd-decode")["spec"]["triggers"]
     assert trigger["metadata"]["query"] == (
         'sum(max by (engine, rank) (duet_engine_kv_cache_usage_ratio{job="duet-pd",namespace="llm",role="decode"}))'
     )
 
 
-def test_budgets_are_where_there_are_several(rendered: dict[str, list[Manifest]]):
+def test_budgets_are_where_there_are_several(rendered: Rendered):
     def budgets(situation: str) -> set[str]:
         return {each["metadata"]["name"] for each in of_kind(rendered[situation], "PodDisruptionBudget")}
 
@@ -216,7 +229,7 @@ def test_pods_have_no_more_rights_than_they_need(manifests: list[Manifest]):
             assert set(security["capabilities"].get("add", [])) <= {"IPC_LOCK"}
 
 
-def test_the_proxy_may_do_nothing_but_follow_pods(rendered: dict[str, list[Manifest]]):
+def test_the_proxy_may_do_nothing_but_follow_pods(rendered: Rendered):
     manifests = rendered["plain demo"]
     assert [each["rules"] for each in of_kind(manifests, "Role")] == [
         [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
@@ -227,7 +240,7 @@ def test_the_proxy_may_do_nothing_but_follow_pods(rendered: dict[str, list[Manif
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_engines_are_the_plans(rendered: dict[str, list[Manifest]], profile: str):
+def test_engines_are_the_plans(rendered: Rendered, profile: str):
     wanted = plan(profile)["engines"]
     pods_by_role = engines(rendered[f"plain {profile}"])
     assert pods_by_role.keys() == wanted.keys()
@@ -246,14 +259,14 @@ def test_engines_are_the_plans(rendered: dict[str, list[Manifest]], profile: str
         assert limits == ({} if devices is None else {devices["resource"]: str(devices["count"])})
 
 
-def test_pods_end_before_they_are_killed(rendered: dict[str, list[Manifest]]):
+def test_pods_end_before_they_are_killed(rendered: Rendered):
     for profile in PROFILES:
         for pod in engines(rendered[f"plain {profile}"]).values():
             hook = pod["spec"]["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
             assert int(hook[hook.index("--within") + 1]) + 10 < pod["spec"]["terminationGracePeriodSeconds"]
 
 
-def test_the_proxy_ends_before_it_is_killed(rendered: dict[str, list[Manifest]], helm: Helm):
+def test_the_proxy_ends_before_it_is_killed(rendered: Rendered, helm: Helm):
     for profile in PROFILES:
         proxy = named(rendered[f"plain {profile}"], "Deployment", "pd-proxy")["spec"]["template"]["spec"]
         drain = json.loads(plan(profile)["proxy"]["config"])["settings"]["drain"]
@@ -271,7 +284,7 @@ def test_a_rollout_may_take_as_long_as_a_start(manifests: list[Manifest]):
         assert probe["periodSeconds"] * probe["failureThreshold"] < deadlines.get(f"pd-{role}", float("inf"))
 
 
-def test_the_proxys_configuration_finds_the_engines_of_its_release(rendered: dict[str, list[Manifest]], tmp_path: Path):
+def test_the_proxys_configuration_finds_the_engines_of_its_release(rendered: Rendered, tmp_path: Path):
     for profile in PROFILES:
         manifests = rendered[f"plain {profile}"]
         file = tmp_path / "proxy.json"
@@ -286,7 +299,7 @@ def test_the_proxys_configuration_finds_the_engines_of_its_release(rendered: dic
             assert found == ("duet/role" in has)
 
 
-def test_the_proxy_is_asked_where_it_answers(rendered: dict[str, list[Manifest]]):
+def test_the_proxy_is_asked_where_it_answers(rendered: Rendered):
     def probes(situation: str) -> list[Any]:
         [container] = named(rendered[situation], "Deployment", "pd-proxy")["spec"]["template"]["spec"]["containers"]
         return [container[f"{kind}Probe"]["httpGet"] for kind in ("readiness", "liveness")]
@@ -302,7 +315,7 @@ def test_the_proxy_is_asked_where_it_answers(rendered: dict[str, list[Manifest]]
     ]
 
 
-def test_clients_and_operators_have_different_services(rendered: dict[str, list[Manifest]]):
+def test_clients_and_operators_have_different_services(rendered: Rendered):
     by_name = {each["metadata"]["name"]: each["spec"] for each in of_kind(rendered["guarded"], "Service")}
     assert [port["name"] for port in by_name["pd-proxy"]["ports"]] == ["http"]
     assert by_name["pd-proxy-admin"]["type"] == "ClusterIP"
@@ -322,7 +335,7 @@ def test_what_a_pair_shares_makes_its_revision_and_nothing_else(helm: Helm):
     assert all(len(each) == 1 and each != base for each in revisions)
 
 
-def test_a_new_chart_alone_starts_no_engine_anew(rendered: dict[str, list[Manifest]]):
+def test_a_new_chart_alone_starts_no_engine_anew(rendered: Rendered):
     for pod in engines(rendered["everything api-throughput"]).values():
         assert not {"helm.sh/chart", "app.kubernetes.io/version"} & pod["metadata"]["labels"].keys()
 
@@ -337,7 +350,7 @@ def test_names_of_pods_are_short_enough_whatever_the_release_is_called(helm: Hel
     assert all(len(each["metadata"]["name"]) <= 63 for each in manifests)
 
 
-def test_several_machines_share_one_instance(rendered: dict[str, list[Manifest]]):
+def test_several_machines_share_one_instance(rendered: Rendered):
     [group] = of_kind(rendered["several machines"], "LeaderWorkerSet")
     template = group["spec"]["leaderWorkerTemplate"]
     assert template["size"] == 2
@@ -394,7 +407,7 @@ def test_a_download_is_another_job_when_it_is_another_download(helm: Helm):
     assert len(names) == 2
 
 
-def test_rules_and_dashboards_are_the_files(rendered: dict[str, list[Manifest]]):
+def test_rules_and_dashboards_are_the_files(rendered: Rendered):
     manifests = rendered["everything demo"]
     [rules] = of_kind(manifests, "PrometheusRule")
     assert rules["spec"] == yaml.safe_load((charts.CHART / "files/alerts.yaml").read_text())
