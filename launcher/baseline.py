@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 
 from launcher.errors import BaselineError
+from launcher.trust import trust
 from proxy.reference import Reference, ReferenceAnswer
 
 PROMPTS = (
@@ -26,22 +27,31 @@ PROMPTS = (
 _PATIENCE = 300.0
 
 
-def record(url: str, prompts: Iterable[str], tokens: int, model: str | None) -> Reference:
-    """The greedy answers of the server at ``url``, of so many tokens at most.
+def record(url: str, prompts: Iterable[str], tokens: int, model: str | None, key: str | None = None) -> Reference:
+    """The greedy answers of the server at ``url``, of so many tokens at most; ``key``: a client's, where one is needed.
 
     Raises :class:`BaselineError` when it does not answer, or answers something else than vLLM does.
     """
-    with httpx.Client(base_url=url.rstrip("/"), trust_env=False, timeout=_PATIENCE) as client:
+    headers = {} if key is None else {"authorization": f"Bearer {key}"}
+    base = url.rstrip("/").removesuffix("/v1")
+    with httpx.Client(base_url=base, trust_env=False, verify=trust(), timeout=_PATIENCE, headers=headers) as client:
         try:
             name = model or str(client.get("/v1/models").raise_for_status().json()["data"][0]["id"])
             return Reference(name, tuple(_answers(client, name, prompts, tokens)))
         except httpx.HTTPStatusError as exc:
-            said = exc.response.text[:300]
-            raise BaselineError(f"{exc.request.url} answered {exc.response.status_code}: {said}") from exc
+            said = f"{exc.request.url} answered {exc.response.status_code}: {exc.response.text[:300]}"
+            needs_key = exc.response.status_code == httpx.codes.UNAUTHORIZED
+            raise BaselineError(f"{said}: give a client's key by --key" if needs_key else said) from exc
         except httpx.HTTPError as exc:
-            raise BaselineError(f"{url} does not answer ({exc!r}): name the address of a running vLLM server") from exc
+            raise BaselineError(f"{url} does not answer ({exc}): {_fix(exc)}") from exc
         except (KeyError, IndexError, TypeError, ValueError) as exc:
             raise BaselineError(f"{url} does not answer as vLLM 0.32 does ({exc!r})") from exc
+
+
+def _fix(error: httpx.HTTPError) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return "name the file of its authority in SSL_CERT_FILE"
+    return "name the address of a running proxy or vLLM server, e.g. http://127.0.0.1:8000"
 
 
 def _answers(client: httpx.Client, model: str, prompts: Iterable[str], tokens: int) -> Iterator[ReferenceAnswer]:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
@@ -47,6 +48,9 @@ from proxy.settings import Policy, Settings
 from proxy.steering import Steering
 from proxy.tracing import tracer as tracer_of
 
+if TYPE_CHECKING:
+    from proxy.discovery.discoverer import Discoverer
+
 
 @dataclass(frozen=True, slots=True)
 class Apps:
@@ -73,7 +77,6 @@ def create_apps(
     admission = admission or Admission(settings.admission)
     failures = Failures(shared)
     metrics = Metrics(registry, pool, failures)
-    registry.register(Gauges(pool, admission, settings.alerts, queues=settings.selection.prefill is Policy.TTFT))
     exposition = Exposition(registry, shared, lambda: {member.instance.name for member in pool.members}, metrics.flush)
     totals = Totals(registry, metrics.flush, pool, admission, settings.frozen_after, shared)
     history = History(totals.sample)
@@ -87,11 +90,18 @@ def create_apps(
     if settings.reference is not None:
         answers = load_reference(Path(settings.reference.file))
         drift = DriftWatch(pool, client, answers, settings.reference.interval)
-    follower = None if path is None else ConfigFollower(path, config, pool, monitor)
+    discoverer = _discoverer(config, pool, monitor)
+    follow = None if discoverer is None else discoverer.follow
+    known_at = None if discoverer is None else lambda: discoverer.known_at
+    estimates = settings.selection.prefill is Policy.TTFT
+    registry.register(Gauges(pool, admission, settings.alerts, queues=estimates, known_at=known_at))
+    follower = None if path is None else ConfigFollower(path, config, pool, monitor, follow)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
+            if discoverer is not None:
+                await discoverer.first()
             await monitor.check()
             await prover.first(lambda: admission.closing)
             async with asyncio.TaskGroup() as tasks:
@@ -102,6 +112,8 @@ def create_apps(
                 ]
                 if follower is not None:
                     others.append(tasks.create_task(follower.run(), name="configuration"))
+                if discoverer is not None:
+                    others.append(tasks.create_task(discoverer.run(), name="discovery"))
                 if drift is not None:
                     others.append(tasks.create_task(drift.run(), name="reference answers"))
                 if shared is not None:
@@ -112,6 +124,8 @@ def create_apps(
                 for task in (watching, *others):
                     task.cancel()
         finally:
+            if discoverer is not None:
+                await discoverer.aclose()
             await prover.aclose()
             await releases.aclose()
             await client.aclose()
@@ -121,8 +135,10 @@ def create_apps(
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     dispatcher = Dispatcher(settings, pool, steering, client, metrics, releases)
-    ops = ops_routes(settings, pool, admission, follower, exposition, EnginesPage(pool, settings.frozen_after), prover)
-    overview = Overview(settings, pool, admission, follower, totals, history, failures, path)
+    ops = ops_routes(
+        settings, pool, admission, follower, discoverer, exposition, EnginesPage(pool, settings.frozen_after), prover
+    )
+    overview = Overview(settings, pool, admission, follower, discoverer, totals, history, failures, path)
     ops.include_router(overview_routes(overview))
     ops.include_router(page_routes())
     operators = Keyring(settings.admin_keys) if settings.admin_keys else None
@@ -151,6 +167,14 @@ def create_apps(
         metrics=metrics,
     )
     return Apps(gate, admin)
+
+
+def _discoverer(config: ProxyConfig, pool: Pool, monitor: HealthMonitor) -> "Discoverer | None":
+    if config.discovery is None:
+        return None
+    from proxy.discovery.discoverer import Discoverer  # its client takes 0.3 s and 40 MB
+
+    return Discoverer(config, config.discovery, pool, monitor, os.environ)
 
 
 def _prover(

@@ -54,7 +54,12 @@ class ConfigError(Exception):
     """The configuration file cannot be read or does not fit :class:`ProxyConfig`."""
 
 
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")  # it is sent in headers
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def fits(name: str) -> bool:
+    """Whether an instance may be called so: names are sent in headers."""
+    return _NAME.fullmatch(name) is not None
 
 
 def dump(config: ProxyConfig) -> str:
@@ -76,7 +81,7 @@ def load(path: Path) -> ProxyConfig:
     names = [instance.name for instance in config.topology.instances]
     if config.discovery is not None and (names or config.draining):
         raise ConfigError(f"{path}: discovery finds the instances itself: remove {names or 'draining'}")
-    if unfit := [name for name in names if not _NAME.fullmatch(name)]:
+    if unfit := [name for name in names if not fits(name)]:
         raise ConfigError(f"{path}: topology.instances: a name is 1 to 64 of A-Z a-z 0-9 . _ -, not {unfit[0]!r}")
     wrong_names = [name for name in names if names.count(name) > 1] + [n for n in config.draining if n not in names]
     if wrong_names:

@@ -6,6 +6,7 @@ under a link, and for whoever edits it by hand. A faulty file changes nothing an
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
@@ -22,10 +23,19 @@ INTERVAL = 1.0
 class ConfigFollower:
     """Applies changes of topology and draining; ``problem`` says what is wrong with the file, empty when nothing is."""
 
-    def __init__(self, path: Path, config: ProxyConfig, pool: Pool, monitor: HealthMonitor) -> None:
+    def __init__(
+        self,
+        path: Path,
+        config: ProxyConfig,
+        pool: Pool,
+        monitor: HealthMonitor,
+        follow: Callable[[ProxyConfig], None] | None = None,
+    ) -> None:
+        """``follow`` takes a new configuration over, if not the pool itself."""
         self._path = path
         self._config = config
         self._pool = pool
+        self._follow = follow
         self._monitor = monitor
         self._seen = _signature(path)
         self.problem = ""
@@ -50,9 +60,10 @@ class ConfigFollower:
         except ConfigError as exc:
             self._complain(f"keeping the configuration as it was: {exc}")
             return
-        self._pool.follow(config)
+        (self._follow or self._pool.follow)(config)
         names = ", ".join(member.instance.name for member in self._pool.members)
-        logger.info("now serving with %s; draining: %s", names, ", ".join(config.draining) or "none")
+        draining = ", ".join(member.instance.name for member in self._pool.members if member.draining)
+        logger.info("now serving with %s; draining: %s", names or "none", draining or "none")
         later = restart_needed(self._config, config)
         self._complain(f"these settings need a restart: {', '.join(later)}" if later else "")
         await self._monitor.check()  # new instances serve at once, not after the next interval
@@ -66,7 +77,8 @@ class ConfigFollower:
 def restart_needed(running: ProxyConfig, wanted: ProxyConfig) -> list[str]:
     """Names of the settings that differ; they are read at the start only."""
     names = [field.name for field in fields(running.settings)]
-    return [name for name in names if getattr(running.settings, name) != getattr(wanted.settings, name)]
+    differ = [name for name in names if getattr(running.settings, name) != getattr(wanted.settings, name)]
+    return [*differ, *(["discovery"] if running.discovery != wanted.discovery else [])]
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:

@@ -61,8 +61,20 @@ _OF_THE_DOOR: Mapping[Instrument, Callable[[Admission], float]] = {
 class Gauges(Collector):
     """The present of one process."""
 
-    def __init__(self, pool: Pool, door: Admission, alerts: Alerts, *, queues: bool) -> None:
-        """``queues``: show how long those of prefill are, when they are estimated."""
+    def __init__(
+        self,
+        pool: Pool,
+        door: Admission,
+        alerts: Alerts,
+        *,
+        queues: bool,
+        known_at: Callable[[], float] | None = None,
+    ) -> None:
+        """``queues``: show how long those of prefill are, when they are estimated.
+
+        ``known_at``: when it was last told which instances there are, by ``time.monotonic``, if they are discovered.
+        """
+        self._known_at = known_at
         self._pool = pool
         self._door = door
         self._alerts = alerts
@@ -88,6 +100,10 @@ class Gauges(Collector):
         for instrument, of_door in _OF_THE_DOOR.items():
             family = _family(instrument)
             _add(family, [], of_door(self._door))
+            yield family
+        if self._known_at is not None:
+            family = _family(known.DISCOVERY_AGE)
+            _add(family, [], now - self._known_at())
             yield family
         family = _family(known.THRESHOLD)
         for alert, threshold in asdict(self._alerts).items():

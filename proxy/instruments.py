@@ -190,6 +190,14 @@ QUEUE = _gauge(
     Merge.SUM,
 )
 
+# Of the cluster.
+DISCOVERY_AGE = _gauge(
+    "duet_discovery_age_seconds",
+    (),
+    "Since the API server last told which pods there are; only with discovery. Below `discovery.reconcile` if it does.",
+    "seconds",
+)
+
 # Of the configuration.
 THRESHOLD = _gauge(
     "duet_alert_threshold",
@@ -210,6 +218,7 @@ GROUPS: Mapping[str, tuple[Instrument, ...]] = {
         *(IN_FLIGHT, HEALTHY, FROZEN, INSTANCE_DRAINING, BREAKER, BREAKER_OPENED, FAILURES, SHARE),
         *(REFERENCE, QUEUE),
     ),
+    "Cluster": (DISCOVERY_AGE,),
     "Configuration": (THRESHOLD,),
 }
 """All of them, by what they tell of."""

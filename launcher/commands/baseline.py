@@ -18,9 +18,13 @@ def record_baseline(
     ] = None,
     tokens: Annotated[int, typer.Option("--tokens", min=1, max=1024, help="Of each answer, at most.")] = 32,
     model: Annotated[str | None, typer.Option("--model", help="The name to ask for; default: the first.")] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", envvar="DUET_CLIENT_KEY", help="Of a client, where the baseline asks for one."),
+    ] = None,
 ) -> None:
     """Ask a baseline fixed prompts and keep its answers, for proxy.reference to compare engines with."""
-    reference = record(url, PROMPTS if prompts is None else read_prompts(prompts), tokens, model)
+    reference = record(url, PROMPTS if prompts is None else read_prompts(prompts), tokens, model, key)
     try:
         out.write_text(dump(reference))
     except OSError as exc:

@@ -51,4 +51,4 @@ def diagnose(
         typer.echo(report.as_json(findings, seen))
     else:
         report.text(Console(highlight=False), findings, seen)
-    raise typer.Exit(NOT_HEALTHY if findings else 0)
+    raise typer.Exit(0 if report.is_healthy(findings, seen) else NOT_HEALTHY)

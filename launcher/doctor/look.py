@@ -16,6 +16,7 @@ from launcher.local import operator_key, pairs, status
 from launcher.local.deployment import PROXY, InstanceState
 from launcher.local.load_progress import last_lines
 from launcher.local.run_directory import RunDirectory
+from launcher.trust import trust
 
 _PATIENCE = 5.0
 _LINES = 2000
@@ -65,7 +66,8 @@ async def look(directory: RunDirectory, seconds: float, tell: Callable[[str], No
 async def look_at_proxy(url: str, seconds: float, key: Mapping[str, str], *, verify: bool = True) -> Sight:
     """What a proxy tells: all that can be seen of a deployment on other machines; ``key``: headers that allow it."""
     reasons: list[str] = []
-    async with httpx.AsyncClient(trust_env=False, verify=verify, timeout=_PATIENCE, headers=key) as client:
+    believed = trust() if verify else False
+    async with httpx.AsyncClient(trust_env=False, verify=believed, timeout=_PATIENCE, headers=key) as client:
         first = [await _page(client, url + path, []) for path in _PAGES]
         if any(page is not None for page in first):
             await asyncio.sleep(seconds)
@@ -91,12 +93,18 @@ async def _page(client: httpx.AsyncClient, url: str, reasons: list[str]) -> tupl
             return read(answer.text)
         reasons.append(f"the proxy's {url} answered {answer.status_code}")
         if answer.status_code == httpx.codes.UNAUTHORIZED:
-            reasons[-1] += ", it needs an operator's key (proxy.admin_keys), or give operators an address (proxy.admin)"
+            reasons[-1] += (
+                ", it needs an operator's key (--key, proxy.admin_keys), or give operators an address (proxy.admin)"
+            )
     except httpx.HTTPError as exc:
-        reasons.append(f"the proxy does not answer at {url} ({exc!r})")
+        reasons.append(f"the proxy does not answer at {url} ({exc!r}){_advice(exc)}")
     except ValueError as exc:
         reasons.append(f"the proxy's {url} is not in Prometheus's format ({exc})")
     return None
+
+
+def _advice(error: httpx.HTTPError) -> str:
+    return ": name the file of its authority in SSL_CERT_FILE" if "CERTIFICATE_VERIFY_FAILED" in str(error) else ""
 
 
 def _log(directory: RunDirectory, instance: InstanceState, now: float) -> str:

@@ -11,9 +11,9 @@ class Severity(StrEnum):
     """How bad it is."""
 
     CRITICAL = "critical"
-    """Requests fail or wait too long, or answers may be wrong."""
+    """Requests fail, or answers may be wrong."""
     WARNING = "warning"
-    """Something does not work, or soon will not; requests are served."""
+    """Something is not as it should be, or soon will not work; requests are served."""
 
 
 @dataclass(frozen=True, slots=True)

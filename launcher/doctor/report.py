@@ -14,6 +14,14 @@ from launcher.doctor.sight import Sight
 _COLOURS = {Severity.CRITICAL: "bold red", Severity.WARNING: "bold yellow"}
 _MANY = 8
 """Places of one problem that people are shown."""
+_UNJUDGED = (
+    "not healthy yet: nothing wrong was found, but the proxy does not answer; `launcher status` says how far it is"
+)
+
+
+def is_healthy(findings: Sequence[Finding], sight: Sight) -> bool:
+    """Nothing was found, and there was something to judge."""
+    return not findings and sight.proxy is not None
 
 
 def text(console: Console, findings: Sequence[Finding], sight: Sight) -> None:
@@ -23,7 +31,7 @@ def text(console: Console, findings: Sequence[Finding], sight: Sight) -> None:
     for reason in sight.not_seen:
         console.print(f"not seen: {reason}", markup=False, soft_wrap=True)
     counts = [_counted(findings, severity) for severity in Severity]
-    found = " and ".join(filter(None, counts)) or "healthy"
+    found = " and ".join(filter(None, counts)) or ("healthy" if sight.proxy else _UNJUDGED)
     judged = f"judged by what happened {sight.period}" if sight.proxy else "without the proxy's metrics"
     console.print(f"{found} ({len(CHECKS)} problems looked for, {judged})", markup=False, soft_wrap=True)
 
@@ -31,7 +39,7 @@ def text(console: Console, findings: Sequence[Finding], sight: Sight) -> None:
 def as_json(findings: Sequence[Finding], sight: Sight) -> str:
     """``{"healthy": bool, "findings": [...], "not_seen": [...]}``, indented."""
     document = {
-        "healthy": not findings,
+        "healthy": is_healthy(findings, sight),
         "judged": sight.period if sight.proxy else None,
         "looked_for": [check.problem.id for check in CHECKS],
         "findings": [
@@ -60,4 +68,5 @@ def _line(console: Console, title: str, told: str) -> None:
 
 def _counted(findings: Sequence[Finding], severity: Severity) -> str:
     number = sum(finding.problem.severity is severity for finding in findings)
-    return f"{number} {severity}" if number else ""
+    plural = "s" if severity is Severity.WARNING and number > 1 else ""
+    return f"{number} {severity}{plural}" if number else ""

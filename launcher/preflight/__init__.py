@@ -14,6 +14,7 @@ from launcher.preflight import (
     memory,
     model_files,
     ports,
+    proxy_files,
     quantization,
     thresholds,
     tracing,
@@ -34,6 +35,7 @@ RULES: tuple[Rule, ...] = (
     *engine_installed.RULES,
     *host.RULES,
     *tracing.RULES,
+    *proxy_files.RULES,
 )
 
 

@@ -68,7 +68,7 @@ def _head(title: str, overview: Overview | None) -> Table:
 
 
 def _rates(overview: Overview, screen: Screen) -> list[Text]:
-    """Of the last minute; what is the case now."""
+    """Of the last minute; what is the case now, as far as points of some seconds tell."""
     points = [point for point in overview.history.points if point.at > overview.at - 60]
     now = points[-1] if points else None
 
@@ -77,26 +77,29 @@ def _rates(overview: Overview, screen: Screen) -> list[Text]:
 
     failed = of("failed_per_second")
     first = Text.assemble(
-        *("Requests ", (f"{number(of('requests_per_second'))}/s", "bold"), "   Failed "),
+        *("Last minute: Requests ", (f"{number(of('requests_per_second'))}/s", "bold"), "   Failed "),
         (f"{number(failed)}/s", "bold red" if failed else "bold"),
         *("   Output ", (f"{number(of('output_tokens_per_second'))} tokens/s", "bold")),
-        *("   In flight ", (number(None if now is None else now.in_flight), "bold")),
-        *("   Waiting ", (number(None if now is None else now.waiting), "bold")),
     )
     second = Text.assemble(
-        *("Through PD ", (percent(of("pd_share")), "bold"), "   KV received "),
+        *("             Through PD ", (percent(of("pd_share")), "bold"), "   KV received "),
         *((percent(of("kv_received_share")), "bold"), "   Acceptance ", (percent(of("acceptance_rate")), "bold")),
     )
-    told = [first, second, _ttft(overview.history.points, screen)]
+    third = Text.assemble(
+        *("Now:         In flight ", (number(None if now is None else now.in_flight), "bold")),
+        *("   Waiting ", (number(None if now is None else now.waiting), "bold"), "   Last "),
+    )
+    told = [first, second, _ttft(third, overview.history.points, screen)]
     for line in told:
         line.no_wrap, line.overflow = True, "ellipsis"
     return told
 
 
-def _ttft(points: Sequence[Point], screen: Screen) -> Text:
+def _ttft(before: Text, points: Sequence[Point], screen: Screen) -> Text:
+    """The last that is known, and the history in what is left of the line."""
     last = next((point for point in reversed(points) if point.ttft_p95 is not None), None)
     line = Text.assemble(
-        *("TTFT p95 ", (seconds(None if last is None else last.ttft_p95), "bold"), "  p50 "),
+        *(before, "TTFT p95 ", (seconds(None if last is None else last.ttft_p95), "bold"), "  p50 "),
         *((seconds(None if last is None else last.ttft_p50), "bold"), "  "),
     )
     drawn = sparkline([point.ttft_p95 for point in points], screen.width - len(line) - 1, plain=screen.plain)

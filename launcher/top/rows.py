@@ -15,8 +15,8 @@ INSTANCES = Columns(
     spare=("RUNNING", "ACCEPTED", "TOKENS/S", "WAITING", "KV CACHE", "IN FLIGHT"),
 )
 PAIRS = Columns(
-    ("PREFILL", "DECODE", "STANDING", "PROVEN", "KV TOKENS", "SPEED", "REASON"),
-    spare=("SPEED", "KV TOKENS", "PROVEN"),
+    ("PREFILL", "DECODE", "STANDING", "PROVEN", "KV TOKENS", "TRANSFER", "REASON"),
+    spare=("TRANSFER", "KV TOKENS", "PROVEN"),
     ends_in_text=True,
 )
 FAILURES = Columns(("FAILED", "STATUS", "REQUEST", "REASON"), spare=("REQUEST",), ends_in_text=True)

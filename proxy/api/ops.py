@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
@@ -22,12 +23,19 @@ from proxy.proof.prover import Prover
 from proxy.settings import FailurePolicy, Settings
 from proxy.topology import Role
 
+if TYPE_CHECKING:
+    from proxy.discovery.discoverer import Discoverer
+
+SEEN = "as the cluster says"
+"""How the instances are when there is no problem with them."""
+
 
 def ops_routes(
     settings: Settings,
     pool: Pool,
     admission: Admission,
     follower: ConfigFollower | None,
+    discoverer: "Discoverer | None",
     exposition: Exposition,
     engines: EnginesPage,
     prover: Prover,
@@ -42,6 +50,8 @@ def ops_routes(
         state = readiness(settings, pool, draining=admission.closed)
         if follower is not None:
             state["configuration"] = follower.problem or "as in the file"
+        if discoverer is not None:
+            state["discovery"] = discoverer.problem or SEEN
         status = 200 if state["ready"] else 503
         is_known = client_of(request.scope) is not None or operator_of(request.scope) is not None
         if settings.client_keys and settings.admin is None and not is_known:

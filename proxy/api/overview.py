@@ -4,6 +4,7 @@ import time
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -12,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from proxy.admission import Admission
 from proxy.agreement import Fact
 from proxy.api.gate import operator_of
-from proxy.api.ops import instances, matrix, readiness
+from proxy.api.ops import SEEN, instances, matrix, readiness
 from proxy.follow import ConfigFollower
 from proxy.overview.about import about
 from proxy.overview.condition import condition
@@ -22,6 +23,9 @@ from proxy.overview.present import fresh
 from proxy.overview.totals import Totals
 from proxy.pool import Member, Pool
 from proxy.settings import Settings
+
+if TYPE_CHECKING:
+    from proxy.discovery.discoverer import Discoverer
 
 
 class Overview:
@@ -33,6 +37,7 @@ class Overview:
         pool: Pool,
         admission: Admission,
         follower: ConfigFollower | None,
+        discoverer: "Discoverer | None",
         totals: Totals,
         history: History,
         failures: Failures,
@@ -42,6 +47,7 @@ class Overview:
         self._pool = pool
         self._admission = admission
         self._follower = follower
+        self._discoverer = discoverer
         self._totals = totals
         self._history = history
         self._failures = failures
@@ -52,7 +58,8 @@ class Overview:
     def document(self, operator: str | None) -> dict[str, object]:
         """All of it; ``operator`` is the name of the key of one who may act."""
         state = readiness(self._settings, self._pool, draining=self._admission.closed)
-        found = condition(self._pool, ready=bool(state["ready"]), draining=self._admission.closed)
+        unseen = "" if self._discoverer is None else self._discoverer.problem
+        found = condition(self._pool, ready=bool(state["ready"]), draining=self._admission.closed, unseen=unseen)
         in_flight = self._totals.present().in_flight or {}
         problem = "" if self._follower is None else self._follower.problem
         return {
@@ -67,6 +74,7 @@ class Overview:
                 "draining": state["draining"],
                 "modes": state["modes"],
                 "configuration": problem or "as in the file",
+                "discovery": None if self._discoverer is None else self._discoverer.problem or SEEN,
                 "actions": self._actions(operator),
             },
             "about": about(self._path),

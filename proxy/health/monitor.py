@@ -45,10 +45,12 @@ class HealthMonitor:
         """Look at every instance once, but do not wait for those that do not answer."""
         looks = [asyncio.create_task(self._look(member)) for member in self._pool.members]
         if looks:
-            _, late = await asyncio.wait(looks, timeout=_FIRST_PATIENCE)
-            for look in late:
-                look.cancel()
-            await asyncio.gather(*looks, return_exceptions=True)
+            try:
+                await asyncio.wait(looks, timeout=_FIRST_PATIENCE)
+            finally:
+                for look in looks:
+                    look.cancel()
+                await asyncio.gather(*looks, return_exceptions=True)
 
     async def _guarded(self, member: Member, tasks: asyncio.TaskGroup) -> None:
         name = member.instance.name

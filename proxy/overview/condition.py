@@ -30,12 +30,17 @@ class Condition:
     reasons: tuple[str, ...]
 
 
-def condition(pool: Pool, *, ready: bool, draining: bool) -> Condition:
-    """``ready``: an ordinary request would be answered; ``draining``: the proxy is about to end."""
+def condition(pool: Pool, *, ready: bool, draining: bool, unseen: str = "") -> Condition:
+    """``ready``: an ordinary request would be answered; ``draining``: the proxy is about to end.
+
+    ``unseen``: why the proxy does not know which instances there are.
+    """
     if draining:
         return Condition(Health.DOWN, ("The proxy is being stopped.",))
     bypasses = pool.connector is not None and not pool.has_pair()
     reasons = [*_of_instances(pool, drained=bypasses or not ready), *_of_pairs(pool)]
+    if unseen:
+        reasons.insert(0, f"Instances are followed no more: {unseen}")
     if bypasses and ready:
         reasons.insert(0, "Requests bypass prefill: no pair of a prefill and a decode instance gets requests.")
     if not ready:

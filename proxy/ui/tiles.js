@@ -17,12 +17,12 @@ export function showTiles(state) {
   const of = (name) => mean(points, name, state.at);
   const failed = of("failed_per_second");
   const tiles = [
-    ["Requests", number(of("requests_per_second")), "per second", ""],
-    ["Failures", number(failed), "per second", failed > 0 ? "bad" : ""],
-    ["Output", number(of("output_tokens_per_second")), "tokens/s", ""],
-    ["In flight", number(last.in_flight), "requests", ""],
-    ["Waiting", number(last.waiting), "requests", ""],
-    ["Through PD", percent(of("pd_share")), "of requests", ""],
+    ["Requests", number(of("requests_per_second")), "per second, last minute", ""],
+    ["Failures", number(failed), "per second, last minute", failed > 0 ? "bad" : ""],
+    ["Output", number(of("output_tokens_per_second")), "tokens/s, last minute", ""],
+    ["In flight", number(last.in_flight), "requests now", ""],
+    ["Waiting", number(last.waiting), "requests now", ""],
+    ["Through PD", percent(of("pd_share")), "of requests, last minute", ""],
   ];
   show(byId("tiles"), tiles, () =>
     tiles.map(([name, value, unit, tone]) =>

@@ -5,6 +5,7 @@ from dataclasses import fields
 
 import pytest
 
+from launcher.doctor.problems import CHECKS
 from proxy.settings import Alerts
 from tests.alerts.rules import ROOT, rules
 from tests.alerts.shown import unknown
@@ -49,6 +50,14 @@ def test_an_alert_leads_to_a_place_in_the_runbook(rule):
     assert (file, problem) == ("docs/runbook.md", "-".join(words).lower())
     headings = re.findall(r"^#+ (.+)$", RUNBOOK.read_text(), re.MULTILINE)
     assert problem in {heading.strip("` ").lower().replace(" ", "-") for heading in headings}
+
+
+def test_an_alert_is_as_bad_as_the_problem_that_the_doctor_tells_of():
+    alerts = {rule["alert"]: [] for rule in rules("alert")}
+    for rule in rules("alert"):
+        alerts[rule["alert"]].append(rule["labels"]["severity"])
+    told = {check.problem.alert: check.problem.severity for check in CHECKS if check.problem.alert}
+    assert told == {alert: min(severities) for alert, severities in alerts.items()}  # "critical" before "warning"
 
 
 def test_each_alert_is_in_the_documents_table_with_its_delay_and_severity():

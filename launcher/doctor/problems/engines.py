@@ -17,7 +17,10 @@ def _restarted(sight: Sight) -> Iterator[Evidence]:
     for each in sight.deployment.instances if sight.deployment else ():
         lately = each.started_at is not None and sight.at - each.started_at < LATELY
         if each.state is not State.FAILED and each.restarts and lately:
-            yield Evidence(each.name, f"{each.restarts} restarts, the last because: {each.reason}")
+            yield Evidence(
+                each.name,
+                f"{each.restarts} {'restart' if each.restarts == 1 else 'restarts'}, the last because: {each.reason}",
+            )
 
 
 def _down(sight: Sight) -> Iterator[Evidence]:
@@ -77,7 +80,8 @@ CHECKS = (
             "An instance gets no requests: it does not answer, or its health check fails.",
             "It was killed (out of memory?), crashed, still loads, or the network between proxy and engine is cut.",
             "`duet_instance_healthy`; `launcher status`; `launcher logs INSTANCE`; `dmesg` for the kernel's OOM killer",
-            "It is started again by itself; if it stays away, its log tells why. `launcher restart INSTANCE`.",
+            "What has ended is started again by itself; if it stays away, its log tells why. What runs but does not "
+            "answer is not: `launcher restart INSTANCE --no-drain`.",
             "DuetEngineDown",
         ),
         _down,

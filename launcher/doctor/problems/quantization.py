@@ -20,7 +20,7 @@ CHECKS = (
     Check(
         Problem(
             "quantization-drift",
-            Severity.CRITICAL,
+            Severity.WARNING,
             "An engine answers fixed prompts otherwise than the baseline did.",
             "Calibration data that are not like production, a scheme that is too coarse for this model, other weights "
             "than "

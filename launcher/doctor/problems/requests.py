@@ -77,8 +77,8 @@ CHECKS = (
             "It does not run or hangs; the scrape asks the wrong address (with `proxy.admin`, metrics are there only); "
             "or it needs a client's key.",
             "`launcher status`; `curl -i` the address that is scraped; in Prometheus the page Targets",
-            "Start it again (`launcher up`); correct the address; give operators an address of their own "
-            "(`proxy.admin`).",
+            "`launcher restart proxy`, or `launcher up` where nothing runs; correct the address; give operators an "
+            "address of their own (`proxy.admin`) or keys (`proxy.admin_keys`).",
             "DuetTargetMissing",
         ),
         _unseen,
@@ -118,7 +118,7 @@ CHECKS = (
     Check(
         Problem(
             "ttft-high",
-            Severity.CRITICAL,
+            Severity.WARNING,
             "The first token comes too late.",
             "More prompts arrive than prefill can compute; long prompts hold short ones up; or the KV hand-over is "
             "slow.",

@@ -210,7 +210,8 @@ INJECTIONS: Mapping[str, Injection] = {
         _handover_fails,
         {"canary": Canary(enabled=False)},
     ),
-    "transfers are slow": Injection({"kv-transfer-slow"}, _tells(histogram("nixl_xfer_time_seconds", 1, 9))),
+    "transfers are slow": Injection({"kv-transfer-slow"}, _tells(histogram("nixl_xfer_time_seconds", 2, 18))),
+    "the first transfers are slow": Injection(set(), _tells(histogram("nixl_xfer_time_seconds", 0, 19))),
     "KV expires": Injection({"kv-expired"}, _counts(nixl_num_kv_expired_reqs=2)),
     "KV is read after it expired": Injection(
         {"kv-expired", "kv-read-late"}, _counts(nixl_num_kv_expired_reqs=2, nixl_num_notifications_after_expiry=1)

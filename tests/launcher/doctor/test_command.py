@@ -6,8 +6,11 @@ import signal
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from launcher.doctor import report
 from launcher.doctor.runbook import page
+from launcher.doctor.sight import Sight
 
 ROOT = Path(__file__).parents[3]
 RUNBOOK = ROOT / "docs" / "runbook.md"
@@ -52,6 +55,13 @@ def test_a_proxy_that_does_not_answer_is_a_finding(command):
     done = command("doctor", "--proxy", "http://127.0.0.1:9", "--output", "json")
     assert done.returncode == 1
     assert [each["id"] for each in json.loads(done.stdout)["findings"]] == ["target-missing"]
+
+
+def test_a_deployment_of_which_nothing_is_seen_is_not_called_healthy(capsys):
+    starting = Sight(not_seen=("the proxy does not answer",))
+    assert not report.is_healthy((), starting)
+    report.text(Console(width=200), (), starting)
+    assert "not healthy yet" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://x", "http://"])

@@ -161,6 +161,10 @@ CASES: Mapping[str, tuple[Build, Build]] = {
     "host/engine-version": (of("demo", machine=replace(MACHINE, engine_version="0.33.1")), of("demo")),
     "host/engine-installed": (of("demo", "engine_command=[no-such-engine]"), of("demo", "engine_command=[sh]")),
     "host/tracing-installed": (of("demo", "proxy.tracing={endpoint: 'http://127.0.0.1:4318'}"), of("demo")),
+    "host/proxy-files": (
+        of("demo", "proxy.reference.file=/no/such/file", "proxy.tls={certificate: /no, key: /no}"),
+        of("demo", f"proxy.reference.file={__file__}"),
+    ),
     "host/open-files": (limited(open_files=4096), limited(open_files=2**20)),
     "host/shared-memory": (limited(shared_memory=64 * 2**20), limited(shared_memory=8 * GIB)),
     "host/disk": (limited(disk=2**20), limited(disk=100 * GIB)),

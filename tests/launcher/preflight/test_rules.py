@@ -10,7 +10,7 @@ import pytest
 from launcher import machine, preflight
 from launcher.errors import PreflightError
 from launcher.inventory import Listener
-from launcher.preflight import devices, engine_installed, memory, model_files, ports, tracing
+from launcher.preflight import devices, engine_installed, memory, model_files, ports, proxy_files, tracing
 from tests.launcher.builders import GIB, MACHINE, case, faults, model_folder
 
 
@@ -223,6 +223,12 @@ def test_tracing_without_its_packages_names_the_command_that_installs_them(monke
     assert not faults(tracing.RULES, case("demo"))
     (finding,) = faults(tracing.RULES, case("demo", "proxy.tracing={endpoint: 'http://127.0.0.1:4318'}"))
     assert "/opt/duet/bin/python -m pip install '.[tracing]'" in finding
+
+
+def test_reference_answers_that_are_missing_are_told_before_engines_load_with_the_verb_that_makes_them():
+    (finding,) = faults(proxy_files.RULES, case("demo", "proxy.reference.file=/none.json"))
+    assert "proxy.reference.file: there is no file /none.json" in finding
+    assert "launcher baseline URL --out /none.json" in finding
 
 
 def test_tracing_with_its_packages_passes():

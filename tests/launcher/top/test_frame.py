@@ -28,9 +28,8 @@ def shown(overview: Overview | None, screen: Screen = SMALL, problem: str = "") 
 def test_state_rates_instances_and_pairs_are_shown():
     text = shown(WELL)
     assert "READY" in text
-    assert "Requests 2/s" in text
-    assert "Output 50 tokens/s" in text
-    assert "TTFT p95 250 ms  p50 30 ms  █" in text
+    assert "Last minute: Requests 2/s   Failed 0/s   Output 50 tokens/s" in text
+    assert "Now:         In flight 3   Waiting 0   Last TTFT p95 250 ms  p50 30 ms  █" in text
     assert "KV received 90%   Acceptance 60%" in text
     assert text.splitlines()[7].split()[:4] == ["decode-0", "healthy", "2", "1"]
     assert ["prefill-0", "decode-0", "proven", "1m05s", "ago", "144", "4,000", "MB/s"] in [
