@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from tests.cluster.site import REPOSITORY, Site
+from tests.cluster.site import REPOSITORY, Refused, Site
 
 CHART = str(REPOSITORY / "helm")
 PATIENCE = 120.0
@@ -74,7 +74,7 @@ class Release:
         """Ask until the answer is as expected; a :class:`AssertionError` tells the last one."""
         deadline, found = time.monotonic() + PATIENCE, None
         while True:
-            with suppress(httpx.TransportError):
+            with suppress(httpx.TransportError, Refused):
                 found = await ask()
             if found == answer:
                 return

@@ -36,14 +36,21 @@ class Helm:
         self._env = {**os.environ, **kept, "KUBECONFIG": os.devnull}
 
     def template(
-        self, values: Mapping[str, Any], *, kubernetes: str = "1.31", apis: tuple[str, ...] = OPERATORS
+        self,
+        values: Mapping[str, Any],
+        *,
+        kubernetes: str = "1.31",
+        apis: tuple[str, ...] = OPERATORS,
+        release: str = RELEASE,
     ) -> list[Manifest]:
         """All objects; raises :class:`Refused`."""
-        return [each for each in yaml.load_all(self.text(values, kubernetes, apis), yaml.CSafeLoader) if each]
+        text = self.text(values, kubernetes=kubernetes, apis=apis, release=release)
+        return [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
 
     def text(
         self,
         values: Mapping[str, Any],
+        *,
         kubernetes: str = "1.31",
         apis: tuple[str, ...] = OPERATORS,
         release: str = RELEASE,
@@ -73,7 +80,7 @@ class Helm:
 
 
 def helm(name: str, home: Path) -> Helm:
-    """``helm3`` or ``helm4``; skips with a notice where it is missing, where tests run by themselves that is a failure."""
+    """``helm3`` or ``helm4``; skips with a notice where it is missing, which in CI is a failure."""
     beside = Path(sys.prefix) / "programs" / name
     found = beside if beside.exists() else shutil.which(name)
     if found is None and os.environ.get("CI") != "true":

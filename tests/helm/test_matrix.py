@@ -18,14 +18,12 @@ def _check(manifests: list[Manifest], version: str) -> None:
 
 @pytest.mark.parametrize("situation", _SITUATIONS)
 def test_each_switch(helm: Helm, situation: str):
-    for version in ("1.25.0", "1.37.0"):
-        _check(helm.template(_SITUATIONS[situation], kubernetes=version), version)
+    _check(helm.template(_SITUATIONS[situation], kubernetes="1.25.0"), "1.25.0")
 
 
 @pytest.mark.parametrize("version", kubernetes.versions())
 def test_each_version(helm: Helm, version: str):
-    for values in (situations.everything("api-throughput"), situations.scaled("batch-cost", "hpa")):
-        _check(helm.template(values, kubernetes=version), version)
+    _check(helm.template(situations.scaled("api-throughput", "hpa"), kubernetes=version), version)
 
 
 def test_both_helms_render_the_same(helm: Helm, each_helm: Helm):
