@@ -40,7 +40,10 @@ class Release:
                 self.kubectl("rollout", "status", f"deployment/{name}", f"--timeout={patience:.0f}s")
             except Refused as exc:
                 of_it = f"app.kubernetes.io/component={name.removeprefix('pd-')}"
-                pods, log = self.kubectl("describe", "pods", "-l", of_it), self.kubectl("logs", "-l", of_it, "--tail=30")
+                pods, log = (
+                    self.kubectl("describe", "pods", "-l", of_it),
+                    self.kubectl("logs", "-l", of_it, "--tail=30"),
+                )
                 raise Refused(f"{exc}\n{pods}\n{log}") from exc
 
     def helm(self, *arguments: str) -> str:
