@@ -28,8 +28,15 @@ class Release:
         """Or upgrade; with ``wait`` until all is ready."""
         file = self._folder / f"values-{time.monotonic_ns()}.json"
         file.write_text(json.dumps(values))
-        waits = ["--wait", f"--timeout={PATIENCE:.0f}s"] if wait else []
-        self.helm("upgrade", "pd", CHART, "--install", "--values", str(file), *waits)
+        self.helm("upgrade", "pd", CHART, "--install", "--values", str(file))
+        if wait:
+            self.rolled_out()
+
+    def rolled_out(self) -> None:
+        """Wait for all of it. Helm's own --wait does not: where one of one may be away, none is enough for it."""
+        for deployment in self.site.get("deployments", "--namespace", self.namespace)["items"]:
+            name = deployment["metadata"]["name"]
+            self.kubectl("rollout", "status", f"deployment/{name}", f"--timeout={PATIENCE:.0f}s")
 
     def helm(self, *arguments: str) -> str:
         """Its output."""

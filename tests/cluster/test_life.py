@@ -25,7 +25,9 @@ async def test_a_release_is_installed_upgraded_rolled_back_and_removed(site, nam
     answer = await proxy.post("/v1/completions", json=ASK | {"model": "other"})
     assert (answer.status_code, answer.headers["x-duet-path"]) == (200, "pd")
 
-    release.helm("rollback", "pd", "1", "--wait", "--timeout=120s")
+    release.helm("rollback", "pd", "1")
+    release.rolled_out()
+    await release.hands_over(proxy)
     assert (await proxy.post("/v1/completions", json=ASK)).status_code == 200
 
     release.helm("uninstall", "pd", "--wait")
