@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,18 +48,24 @@ def own_cluster(site: Site) -> Site:
     return site
 
 
-@pytest.fixture
-def namespace(site: Site, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Of one test; the end takes it away."""
+@contextmanager
+def new_namespace(site: Site) -> Iterator[str]:
+    """The end takes it away."""
     name = f"duet-test-{time.monotonic_ns() % 10**9}"
     site.run("kubectl", "create", "namespace", name)
     try:
         yield name
     finally:
         site.run("kubectl", "delete", "namespace", name, "--wait=false")
-        site.run(
-            "kubectl", "delete", "pods", "--all", "--namespace", name, "--force", "--grace-period=0", "--wait=false"
-        )
+        gone = ("pods", "--all", "--namespace", name, "--force", "--grace-period=0", "--wait=false")
+        site.run("kubectl", "delete", *gone)
+
+
+@pytest.fixture
+def namespace(site: Site) -> Iterator[str]:
+    """Of one test."""
+    with new_namespace(site) as name:
+        yield name
 
 
 @pytest.fixture
@@ -71,20 +79,26 @@ MakeValues = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def fakes(site: Site, tmp_path: Path) -> MakeValues:
-    """Values of scripted engines; arguments override the profile's values, ``env`` are engines' variables."""
+    """Values of scripted engines, see :func:`scripted`."""
+    return partial(scripted, site, tmp_path)
 
-    def make(*overrides: str, env: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
-        file = tmp_path / "fakes.yaml"
-        command = [site.python, "-m", "tests.fakes.engine"]
-        file.write_text(PROFILE + yaml.safe_dump({"engine_command": command}))
-        plan = values(loader.load(str(file), overrides), "fakes")
-        found = plan | site.values(env={"FAKE_ENGINE_PACE": "0.02", **(env or {})})
-        found["model"] = {"inImage": True}
-        for name, value in more.items():
-            found[name] = {**found.get(name, {}), **value} if isinstance(value, dict) else value
-        return found
 
-    return make
+def scripted(site: Site, folder: Path, *overrides: str, env: dict[str, str] | None = None) -> dict[str, Any]:
+    """The chart's values; ``overrides`` are of the profile, ``env`` are engines' variables."""
+    file = folder / "fakes.yaml"
+    file.write_text(PROFILE + yaml.safe_dump({"engine_command": [site.python, "-m", "tests.fakes.engine"]}))
+    plan = values(loader.load(str(file), overrides), "fakes")
+    return {**plan, **site.values(env={"FAKE_ENGINE_PACE": "0.02", **(env or {})}), "model": {"inImage": True}}
+
+
+@pytest.fixture(scope="module")
+def installed(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
+    """Scripted engines that run already, for tests that only look."""
+    with new_namespace(site) as name:
+        folder = tmp_path_factory.mktemp("installed")
+        found = Release(site, name, folder)
+        found.install(scripted(site, folder))
+        yield found
 
 
 @pytest.fixture

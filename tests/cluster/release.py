@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from tests.cluster.site import REPOSITORY, Site
+from tests.cluster.site import REPOSITORY, Refused, Site
 
 CHART = str(REPOSITORY / "helm")
 PATIENCE = 120.0
@@ -32,11 +32,16 @@ class Release:
         if wait:
             self.rolled_out()
 
-    def rolled_out(self) -> None:
-        """Wait for all of it. Helm's own --wait does not: where one of one may be away, none is enough for it."""
+    def rolled_out(self, patience: float = PATIENCE) -> None:
+        """Wait for all of it, each for so many seconds. Helm's own --wait does not: where one of one may be away, none is enough for it."""
         for deployment in self.site.get("deployments", "--namespace", self.namespace)["items"]:
             name = deployment["metadata"]["name"]
-            self.kubectl("rollout", "status", f"deployment/{name}", f"--timeout={PATIENCE:.0f}s")
+            try:
+                self.kubectl("rollout", "status", f"deployment/{name}", f"--timeout={patience:.0f}s")
+            except Refused as exc:
+                of_it = f"app.kubernetes.io/component={name.removeprefix('pd-')}"
+                pods, log = self.kubectl("describe", "pods", "-l", of_it), self.kubectl("logs", "-l", of_it, "--tail=30")
+                raise Refused(f"{exc}\n{pods}\n{log}") from exc
 
     def helm(self, *arguments: str) -> str:
         """Its output."""
@@ -74,7 +79,7 @@ class Release:
         """Ask until the answer is as expected; a :class:`AssertionError` tells the last one."""
         deadline, found = time.monotonic() + PATIENCE, None
         while True:
-            with suppress(httpx.TransportError):
+            with suppress(httpx.TransportError, Refused):
                 found = await ask()
             if found == answer:
                 return

@@ -20,6 +20,10 @@ _OF_THE_SYSTEM = {"usr": "/usr", "lib": "/usr/lib", "lib64": "/usr/lib64", "ld":
 _AT = {"lib": "/lib", "lib64": "/lib64"}
 
 
+class Refused(Exception):
+    """What a program says that does not do it."""
+
+
 @dataclass
 class Site:
     """A cluster, and how code gets into its pods."""
@@ -65,11 +69,12 @@ class Site:
         }
 
     def run(self, *command: str, text: str | None = None) -> str:
-        """A program's output: kubectl, helm3 or helm4; raises :class:`AssertionError` with what it says."""
+        """A program's output: kubectl, helm3 or helm4; raises :class:`Refused`."""
         beside = _PROGRAMS / command[0]
         program = str(beside) if beside.exists() else command[0]
         done = subprocess.run([program, *command[1:]], input=text, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        if done.returncode:
+            raise Refused(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout
 
     def get(self, *what: str) -> dict[str, Any]:
