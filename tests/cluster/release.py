@@ -33,7 +33,10 @@ class Release:
             self.rolled_out()
 
     def rolled_out(self, patience: float = PATIENCE) -> None:
-        """Wait for all of it, each for so many seconds. Helm's own --wait does not: where one of one may be away, none is enough for it."""
+        """Wait for all of it, each for so many seconds.
+
+        Helm's own --wait does not: where one of one may be away, none is enough for it.
+        """
         for deployment in self.site.get("deployments", "--namespace", self.namespace)["items"]:
             name = deployment["metadata"]["name"]
             try:

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.cluster.site import REPOSITORY
+from tests.cluster.site import REPOSITORY, SMALL
 
 _LIBRARY = re.compile(r"(/\S+) \(0x")
 MOST = 450
@@ -59,8 +59,7 @@ def base(folder: Path) -> None:
 
 async def test_the_image_serves_as_nobody_with_a_read_only_root(image, site, release, fakes, client):
     values = fakes()
-    plain = {"image": {"repository": "localhost/duet-test", "tag": "dev", "pullPolicy": "Never"}}
-    values["proxy"] = plain
+    values["proxy"] = {"image": {"repository": "localhost/duet-test", "tag": "dev", "pullPolicy": "Never"}, **SMALL}
     release.install(values)
     proxy = client()
     await release.hands_over(proxy)
@@ -76,7 +75,7 @@ async def test_the_image_serves_as_nobody_with_a_read_only_root(image, site, rel
 
 async def test_engines_by_script_come_from_it_for_clusters_that_only_run_images(image, release, fakes, client):
     values = fakes()
-    of_tests = {"image": {"repository": "localhost/duet-test-fakes", "tag": "dev", "pullPolicy": "Never"}}
+    of_tests = {"image": {"repository": "localhost/duet-test-fakes", "tag": "dev", "pullPolicy": "Never"}, **SMALL}
     for engine in values["plan"]["engines"].values():
         engine["command"] = ["python", "-m", "tests.fakes.engine"]
     values["engine"] = {**of_tests, "python": "python", "extraEnv": [{"name": "FAKE_ENGINE_PACE", "value": "0.01"}]}
