@@ -48,20 +48,21 @@ class Deployer:
 
     def deploy(self, wanted: Wanted, within: float | None) -> None:
         """Install or upgrade, and wait until it serves; seconds at most, by default what the plan allows."""
-        if installed := self._helm.manifest(wanted.release):
+        installed = self._helm.manifest(wanted.release)
+        if installed:
             self._show(installed, wanted)
         limit = within or _deadline(wanted.values)
         with _given(wanted) as values:
             self._helm.install(wanted.release, wanted.chart, values, limit)
         self._tell(f"{wanted.release} is installed in the namespace {self._cluster.namespace}; its pods:")
-        self._wait(wanted.release, limit)
+        self._wait(wanted.release, limit, has_earlier=bool(installed))
 
     def rollback(self, release: str, revision: int | None, within: float | None) -> None:
         """To an earlier revision, and wait until it serves."""
         self._helm.release(release)
         self._helm.rollback(release, revision)
         self._tell(f"{release} is rolled back in the namespace {self._cluster.namespace}; its pods:")
-        self._wait(release, within or deadline(self._cluster.look(release).workloads))
+        self._wait(release, within or deadline(self._cluster.look(release).workloads), has_earlier=True)
 
     def undeploy(self, release: str) -> None:
         """Take it away, and wait until nothing of it runs."""
@@ -70,12 +71,12 @@ class Deployer:
         self._watch(lambda shown: until_gone(self._cluster, release, shown, self._clock))
         self._tell(f"{release} is gone")
 
-    def _wait(self, release: str, within: float) -> None:
+    def _wait(self, release: str, within: float, *, has_earlier: bool) -> None:
         try:
             self._watch(lambda shown: until_ready(self._cluster, release, within, shown, self._clock))
         except LauncherError:
-            self._tell(f"{release} stays as it is. Look at it, go back, or take it away:")
-            for verb in ("status --cluster --release", "rollback", "undeploy"):
+            self._tell(f"{release} stays as it is. Look at it{', go back' * has_earlier}, or take it away:")
+            for verb in ("status --cluster --release", *["rollback"] * has_earlier, "undeploy"):
                 self._tell(f"  launcher {verb} {release} --namespace {self._cluster.namespace}")
             raise
         self._tell(f"{release} serves")

@@ -21,6 +21,8 @@ _HINTS = (
     (r"unreachable", "check KUBECONFIG, --context and that the API server can be reached"),
     (r"forbidden", "ask for rights in this namespace: `kubectl auth can-i --list`"),
 )
+_CHATTER = re.compile(r"WARNING|walk\.go|Release |[EWI]\d{4} ")
+"""Lines of Helm and of its library that are not the reason."""
 _UNREACHABLE = re.compile(r"cluster unreachable", re.IGNORECASE)
 
 
@@ -124,7 +126,7 @@ class Helm:
 
 
 def _refusal(verb: str, said: str) -> ClusterError | ReleaseError:
-    lines = [line for line in said.splitlines() if not line.startswith(("WARNING", "walk.go", "Release "))]
+    lines = [line for line in said.splitlines() if not _CHATTER.match(line)]
     text = re.sub(r"^(Error|level=ERROR msg=): ?", "", " ".join(lines)) or "it says nothing"
     hint = next((f"; {fix}" for pattern, fix in _HINTS if re.search(pattern, text)), "")
     message = f"helm {verb}: {text}{hint}"

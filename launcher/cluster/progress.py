@@ -85,6 +85,8 @@ def _waiting(pod: Object, events: Sequence[Object]) -> tuple[str, float]:
     reasons = [each.get("state", {}).get("waiting", {}).get("reason") for each in containers(pod)]
     if "CrashLoopBackOff" in reasons:
         return "waits to be started again", _STARTS
+    if any("Image" in str(reason) for reason in reasons):
+        return "has no image", _SCHEDULED
     last = next((each for each in reversed(events) if each.get("reason") in {"Pulling", "Pulled", "Created"}), {})
     if last.get("reason") == "Pulling":
         images = [spec_of(pod, each["name"]).get("image", "") for each in containers(pod)]
@@ -102,6 +104,8 @@ def _of_proxy(said: Mapping[str, object]) -> str:
     instances = said.get("instances")
     if not isinstance(modes, dict) or not isinstance(instances, list):
         return "waits for engines"
+    if said.get("ready"):
+        return "serves; the cluster has not seen it yet"
     healthy = sum(bool(each.get("healthy")) for each in instances)
     return f"waits for engines: {healthy} of {len(instances)} that it sees answer"
 

@@ -60,8 +60,6 @@ def of(release: Release, sight: Sight, now: float) -> ReleaseReport:
         problems.insert(0, f"helm says that it is {release.status}")
     if not sight.workloads:
         problems.append("it has no workloads")
-    if any(said.get("ready") is False for said in sight.proxies.values()):
-        problems.append(f"the proxy is not ready: {says}")
     doing = {each.pod: each for each in doings(sight, now)}
     pods = [
         _pod(pod, doing[name(pod)].role, doing[name(pod)].text, wrong.get(name(pod), ""), now)
@@ -76,10 +74,10 @@ def of(release: Release, sight: Sight, now: float) -> ReleaseReport:
 def row(pod: PodReport) -> tuple[str, ...]:
     """For a table."""
     texts = (str(pod.restarts), duration(pod.age), pod.node, pod.image)
-    return (pod.name, pod.role, "yes" if pod.ready else "no", pod.state, *texts, pod.wrong)
+    return (pod.name, pod.role, "yes" if pod.ready else "no", pod.state, *texts)
 
 
-COLUMNS = ("POD", "ROLE", "READY", "STATE", "RESTARTS", "AGE", "NODE", "IMAGE", "WRONG")
+COLUMNS = ("POD", "ROLE", "READY", "STATE", "RESTARTS", "AGE", "NODE", "IMAGE")
 
 
 def _pod(pod: Object, role: str, state: str, wrong: str, now: float) -> PodReport:

@@ -33,6 +33,8 @@ _MEANINGFUL = 300
 _IMAGE = {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"}
 _RETRIED = "ErrImagePull"
 _NOT_MADE = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+_HICCUP = re.compile(r"failed to sync \w+ cache")
+"""Of a kubelet that has not heard yet of something that was made just now."""
 _CRASHES = 2
 """So many ends of a container that never got ready are no accident."""
 _SOON, _A_WHILE, _A_MINUTE = 10.0, 30.0, 60.0
@@ -138,7 +140,7 @@ def _of_volumes(pod: Object, events: Sequence[Object]) -> Trouble | None:
     if any("running" in each.get("state", {}) for each in containers(pod)):
         return None
     why = _said(events, "FailedMount", "FailedAttachVolume")
-    if why:
+    if why and not _HICCUP.search(why):
         return Trouble(name(pod), f"a volume cannot be mounted: {why}", fixes.of_volume(why), _A_MINUTE)
     network = _said(events, "FailedCreatePodSandBox")
     return Trouble(name(pod), f"the node cannot make it: {network}", fixes.NODE) if network else None
