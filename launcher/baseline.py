@@ -1,13 +1,16 @@
 """Asks a baseline fixed prompts and keeps its answers: with them the proxy compares engines (``proxy.reference``)."""
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import httpx
 
 from launcher.errors import BaselineError
 from launcher.trust import trust
-from proxy.reference import Reference, ReferenceAnswer
+from proxy.config import ConfigError
+from proxy.reference import Reference, ReferenceAnswer, dump, read
 
 PROMPTS = (
     "The capital of France is",
@@ -25,27 +28,34 @@ PROMPTS = (
 )
 """Short, of different kinds; records of one's own traffic judge better."""
 _PATIENCE = 300.0
+_SHOWN = 300
+"""Letters of what a server says."""
 
 
-def record(url: str, prompts: Iterable[str], tokens: int, model: str | None, key: str | None = None) -> Reference:
-    """The greedy answers of the server at ``url``, of so many tokens at most; ``key``: a client's, where one is needed.
+def record(
+    url: str, prompts: Iterable[str], tokens: int, model: str | None, key: Mapping[str, str] | None = None
+) -> Reference:
+    """The greedy answers of the server at ``url``, of so many tokens at most; ``key``: headers that allow it.
 
     Raises :class:`BaselineError` when it does not answer, or answers something else than vLLM does.
     """
-    headers = {} if key is None else {"authorization": f"Bearer {key}"}
     base = url.rstrip("/").removesuffix("/v1")
-    with httpx.Client(base_url=base, trust_env=False, verify=trust(), timeout=_PATIENCE, headers=headers) as client:
+    with httpx.Client(base_url=base, trust_env=False, verify=trust(), timeout=_PATIENCE, headers=key) as client:
         try:
             name = model or str(client.get("/v1/models").raise_for_status().json()["data"][0]["id"])
-            return Reference(name, tuple(_answers(client, name, prompts, tokens)))
+            found = Reference(name, tuple(_answers(client, name, prompts, tokens)))
+            return read(json.dumps(asdict(found)).encode())  # what cannot be read is not kept
         except httpx.HTTPStatusError as exc:
-            said = f"{exc.request.url} answered {exc.response.status_code}: {exc.response.text[:300]}"
-            needs_key = exc.response.status_code == httpx.codes.UNAUTHORIZED
-            raise BaselineError(f"{said}: give a client's key by --key" if needs_key else said) from exc
+            status, said = exc.response.status_code, exc.response.text[:_SHOWN]
+            fix = ": give a client's key by --key" if status == httpx.codes.UNAUTHORIZED else ""
+            raise BaselineError(f"{exc.request.url} answered {status}{fix}: {said}") from exc
         except httpx.HTTPError as exc:
-            raise BaselineError(f"{url} does not answer ({exc}): {_fix(exc)}") from exc
-        except (KeyError, IndexError, TypeError, ValueError) as exc:
-            raise BaselineError(f"{url} does not answer as vLLM 0.32 does ({exc!r})") from exc
+            raise BaselineError(f"{url} does not answer ({exc!r}): {_fix(exc)}") from exc
+        except (KeyError, IndexError, TypeError, ValueError, RecursionError, ConfigError) as exc:
+            said = f"{type(exc).__name__}: {exc}"[:_SHOWN]
+            raise BaselineError(
+                f"{url} does not answer as vLLM 0.32 does ({said}): name the address of a proxy or vLLM server"
+            ) from exc
 
 
 def _fix(error: httpx.HTTPError) -> str:
@@ -60,6 +70,24 @@ def _answers(client: httpx.Client, model: str, prompts: Iterable[str], tokens: i
         choice = client.post("/v1/completions", json=body).raise_for_status().json()["choices"][0]
         if choice["token_ids"]:
             yield ReferenceAnswer(tuple(choice["prompt_token_ids"]), tuple(choice["token_ids"]))
+
+
+def keep(reference: Reference, file: Path) -> None:
+    """In a file, whole or not at all: what was there stays when there is no room; raises :class:`BaselineError`."""
+    text = dump(reference)
+    try:
+        if file.exists() and not file.is_file():  # e.g. a pipe
+            file.write_text(text)
+            return
+        target = file.resolve()
+        new = target.with_name(f"{target.name}.new")
+        try:
+            new.write_text(text)
+            new.replace(target)
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as exc:
+        raise BaselineError(f"cannot write {file}: {exc.strerror}") from exc
 
 
 def read_prompts(file: Path) -> tuple[str, ...]:

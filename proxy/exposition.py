@@ -28,6 +28,8 @@ INTERVAL = 1.0
 """Seconds between two notes of the gauges."""
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Tells prometheus_client, when it is imported, that processes share a folder."""
+_Told = list[tuple[str, str, list[tuple[dict[str, str], float]]]]
+"""Name, meaning and samples of each gauge."""
 _MERGE = {instrument.name: instrument.merge for instrument in ALL}
 
 
@@ -49,7 +51,7 @@ class Exposition:
         if folder is not None:
             self._all = CollectorRegistry()
             MultiProcessCollector(self._all, str(folder))  # type: ignore[no-untyped-call]
-            self._all.register(_Gauges(folder))
+            self._all.register(_Gauges(folder, self._own_gauges))
         self._shown = _Present(self._all, instances)
 
     def text(self, accept: str) -> tuple[bytes, str]:
@@ -58,7 +60,6 @@ class Exposition:
         Only OpenMetrics has exemplars, which only one process has: files keep none.
         """
         self._flush()
-        self._note_gauges()
         encode, kind = choose_encoder(accept)
         return encode(self._shown), kind
 
@@ -78,15 +79,17 @@ class Exposition:
     def _note_gauges(self) -> None:
         if self._folder is None:
             return
-        gauges = [
+        note = _note(self._folder, os.getpid())
+        new = note.with_suffix(".new")
+        new.write_text(json.dumps(self._own_gauges()))
+        new.replace(note)
+
+    def _own_gauges(self) -> _Told:
+        return [
             (metric.name, metric.documentation, [(sample.labels, sample.value) for sample in metric.samples])
             for metric in self._registry.collect()
             if metric.type == "gauge"
         ]
-        note = _note(self._folder, os.getpid())
-        new = note.with_suffix(".new")
-        new.write_text(json.dumps(gauges))
-        new.replace(note)
 
 
 class _Present(Collector):
@@ -111,20 +114,17 @@ class _Present(Collector):
 
 
 class _Gauges(Collector):
-    """The notes of all that live, merged."""
+    """Those of this process and the notes of all others that live, merged."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, own: Callable[[], _Told]) -> None:
         self._folder = folder
+        self._own = own
 
     def collect(self) -> Iterator[Metric]:
         """One sample for each set of labels."""
         helps: dict[str, str] = {}
         values: dict[str, dict[tuple[tuple[str, str], ...], list[float]]] = defaultdict(lambda: defaultdict(list))
-        for note in self._folder.glob("gauges_*.json"):
-            try:
-                gauges = json.loads(note.read_bytes())
-            except FileNotFoundError:  # its process has ended this moment
-                continue
+        for gauges in [self._own(), *self._others()]:
             for name, text, samples in gauges:
                 helps[name] = text
                 for labels, value in samples:
@@ -133,9 +133,19 @@ class _Gauges(Collector):
             merge = _MERGE[name].of
             names = [label for label, _ in next(iter(values[name]), ())]
             family = GaugeMetricFamily(name, text, labels=names)
-            for labels, found in values[name].items():
-                family.add_metric([value for _, value in labels], merge(found))
+            for key, found in values[name].items():
+                family.add_metric([value for _, value in key], merge(found))
             yield family
+
+    def _others(self) -> Iterator[_Told]:
+        own = _note(self._folder, os.getpid())
+        for note in self._folder.glob("gauges_*.json"):
+            if note == own:
+                continue
+            try:
+                yield json.loads(note.read_bytes())
+            except FileNotFoundError:  # its process has ended this moment
+                continue
 
 
 def forget(folder: Path, pid: int) -> None:

@@ -49,16 +49,23 @@ def dump(reference: Reference) -> str:
 def load(path: Path) -> Reference:
     """Read a file written by :func:`dump`; raises :class:`ConfigError` that says what is wrong with it."""
     try:
-        return _adapter().validate_json(path.read_bytes())
+        return read(path.read_bytes())
     except OSError as exc:
         raise ConfigError(f"cannot read the reference answers {path} (reference.file): {exc.strerror}") from exc
+    except ConfigError as exc:
+        raise ConfigError(
+            f"{path} holds no reference answers (reference.file): {exc}; `launcher baseline` writes such a file"
+        ) from exc
+
+
+def read(text: bytes) -> Reference:
+    """What :func:`dump` made; raises :class:`ConfigError` that says what is wrong with it."""
+    try:
+        return _adapter().validate_json(text)
     except ValidationError as exc:
         first = exc.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole file"
-        raise ConfigError(
-            f"{path} holds no reference answers (reference.file): {where}: {first['msg']}; "
-            "`launcher baseline` writes such a file"
-        ) from exc
+        raise ConfigError(f"{where}: {first['msg']}") from exc
 
 
 def question(answer: ReferenceAnswer, model: str) -> bytes:

@@ -47,7 +47,9 @@ def completion(url, model):
 
 def prove(url):
     """Send a canary through every pair; all have to come through."""
-    status, text, _ = send(url + "/pairs/prove", {}, os.environ.get("DUET_OPERATOR_KEY") or os.environ.get("DUET_CLIENT_KEY"))
+    status, text, _ = send(
+        url + "/pairs/prove", {}, os.environ.get("DUET_OPERATOR_KEY") or os.environ.get("DUET_CLIENT_KEY")
+    )
     if status in (401, 403):
         print("not proven: that takes an operator's key, test.keys.existingSecret")
         return
@@ -57,7 +59,10 @@ def prove(url):
     wrong = 0
     for pair in pairs:
         proof = pair["proof"] or {"verdict": "undecided", "reason": pair["reason"], "tokens": 0}
-        print("%s -> %s: %s, %d KV tokens %s" % (pair["prefill"], pair["decode"], proof["verdict"], proof["tokens"], proof["reason"]))
+        print(
+            "%s -> %s: %s, %d KV tokens %s"
+            % (pair["prefill"], pair["decode"], proof["verdict"], proof["tokens"], proof["reason"])
+        )
         # Of a pair that is away, or too busy, nothing is known; engines may be unable to say.
         wrong += proof["verdict"] not in ("proven", "undecided", "impossible")
     if wrong or not pairs:

@@ -1,7 +1,7 @@
 """Before an engine is told to end: wait until it has nothing left, or the time is up. Only the standard library.
 
-The proxy sees within a second that the pod is going and sends nothing new. What runs is finished; a prefill engine stays
-until its KV cache was read, too. Whatever happens, the status is 0: an engine that cannot be asked ends as usual.
+The proxy sees within a second that the pod is going and sends nothing new. What runs is finished; a prefill engine
+stays until its KV cache was read, too. Whatever happens, the status is 0: an engine that cannot be asked ends as usual.
 """
 
 import argparse
@@ -48,11 +48,14 @@ def main(argv=None):
 def remains(port, role):
     """What an engine still has, in words; empty for nothing, and None if nobody listens there any more."""
     try:
-        text = _metrics(port)
+        return _left(_metrics(port), role)
     except ConnectionRefusedError:
         return None
     except (OSError, ValueError, http.client.HTTPException) as error:
         return "it does not tell what it has: %s" % error
+
+
+def _left(text, role):
     requests = [value for name in REQUESTS for value in _values(text, name)]
     if not requests:
         return "it does not tell its requests"

@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from launcher.baseline import PROMPTS, read_prompts, record
-from launcher.errors import BaselineError
-from proxy.reference import dump
+from launcher.baseline import PROMPTS, keep, read_prompts, record
+from launcher.commands.options import address, bearer
 
 
 def record_baseline(
@@ -19,16 +18,13 @@ def record_baseline(
     tokens: Annotated[int, typer.Option("--tokens", min=1, max=1024, help="Of each answer, at most.")] = 32,
     model: Annotated[str | None, typer.Option("--model", help="The name to ask for; default: the first.")] = None,
     key: Annotated[
-        str | None,
-        typer.Option("--key", envvar="DUET_CLIENT_KEY", help="Of a client, where the baseline asks for one."),
+        str | None, typer.Option("--key", envvar="DUET_CLIENT_KEY", help="That the baseline asks clients for.")
     ] = None,
 ) -> None:
     """Ask a baseline fixed prompts and keep its answers, for proxy.reference to compare engines with."""
-    reference = record(url, PROMPTS if prompts is None else read_prompts(prompts), tokens, model, key)
-    try:
-        out.write_text(dump(reference))
-    except OSError as exc:
-        raise BaselineError(f"cannot write {out}: {exc.strerror}") from exc
+    asked = PROMPTS if prompts is None else read_prompts(prompts)
+    reference = record(address(url, "the baseline's"), asked, tokens, model, bearer(key))
+    keep(reference, out)
     total = sum(len(each.answer) for each in reference.answers)
     typer.echo(f"{len(reference.answers)} answers of {reference.model}, {total} tokens, are in {out}")
     typer.echo(f"Compare engines with them: --set proxy.reference.file={out.absolute()}")

@@ -1,13 +1,12 @@
 """The verb that names what is wrong with a running deployment."""
 
 import asyncio
-import re
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from launcher.commands.options import Output, OutputOption, RunDirectoryOption
+from launcher.commands.options import Output, OutputOption, RunDirectoryOption, address, bearer
 from launcher.commands.running import NOT_HEALTHY
 from launcher.doctor import report, runbook
 from launcher.doctor.examine import examine
@@ -38,11 +37,7 @@ def diagnose(
         typer.echo(runbook.page(), nl=False)
         return
     if proxy is not None:
-        if not re.fullmatch(r"https?://[^\s/?#]+/?", proxy):
-            raise typer.BadParameter(f"write the proxy's address, e.g. http://127.0.0.1:8000, not {proxy!r}")
-        seen = asyncio.run(
-            look_at_proxy(proxy.rstrip("/"), window, {} if key is None else {"authorization": f"Bearer {key}"})
-        )
+        seen = asyncio.run(look_at_proxy(address(proxy, "the proxy's"), window, bearer(key)))
     else:
         with Console(stderr=True).status("") as status:
             seen = asyncio.run(look(RunDirectory(run_dir.absolute()), window, status.update))

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import httpx
 import platformdirs
 import typer
 
@@ -52,6 +53,35 @@ def with_model(overrides: list[str] | None, model: Path | None) -> list[str]:
         return overrides or []
     path = f"model.path={json.dumps(str(model.absolute()))}"
     return [*(overrides or []), "model.bundled=null", "model.id=null", "model.revision=null", path]
+
+
+def address(url: str, meant: str) -> str:
+    """Of a server, without a slash at its end; raises :class:`typer.BadParameter` when it is none.
+
+    ``meant``: whose it is. What stands before an ``@`` may be a password, so it is not shown.
+    """
+    example = f"write {meant} address, e.g. http://127.0.0.1:8000"
+    if "@" in url:
+        raise typer.BadParameter(f"{example}, without a name or a password: a key is given with --key")
+    try:
+        parsed = httpx.URL(url)
+        is_whole = parsed.scheme in {"http", "https"} and parsed.host and 0 < (parsed.port or 80) < 65536
+        fits = is_whole and not (parsed.query or parsed.fragment)
+    except (httpx.InvalidURL, UnicodeError):
+        fits = False
+    if not fits:
+        raise typer.BadParameter(f"{example}, not {url!r}")
+    return url.rstrip("/")
+
+
+def bearer(key: str | None) -> dict[str, str]:
+    """The header that shows a key; raises :class:`typer.BadParameter`, which does not tell it."""
+    if key is None:
+        return {}
+    key = key.strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise typer.BadParameter("--key is empty, or has letters that no key has: give it as `proxy --new-key` told it")
+    return {"authorization": f"Bearer {key}"}
 
 
 def name_of(profile: str) -> str:

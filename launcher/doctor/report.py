@@ -29,7 +29,7 @@ def text(console: Console, findings: Sequence[Finding], sight: Sight) -> None:
     for finding in sorted(findings, key=lambda each: each.problem.severity is not Severity.CRITICAL):
         _finding(console, finding)
     for reason in sight.not_seen:
-        console.print(f"not seen: {reason}", markup=False, soft_wrap=True)
+        console.print(f"not seen: {_printable(reason)}", markup=False, soft_wrap=True)
     counts = [_counted(findings, severity) for severity in Severity]
     found = " and ".join(filter(None, counts)) or ("healthy" if sight.proxy else _UNJUDGED)
     judged = f"judged by what happened {sight.period}" if sight.proxy else "without the proxy's metrics"
@@ -63,7 +63,12 @@ def _finding(console: Console, finding: Finding) -> None:
 
 
 def _line(console: Console, title: str, told: str) -> None:
-    console.print(Text.assemble((f"    {title:6}", "dim"), told), soft_wrap=True)
+    console.print(Text.assemble((f"    {title:6}", "dim"), _printable(told)), soft_wrap=True)
+
+
+def _printable(told: str) -> str:
+    """Names and texts of other programs give no orders to the terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in told)
 
 
 def _counted(findings: Sequence[Finding], severity: Severity) -> str:

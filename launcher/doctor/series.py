@@ -13,10 +13,10 @@ Sample = tuple[str, Labels, float]
 
 
 def read(text: str) -> tuple[Sample, ...]:
-    """All samples of a page that are numbers; raises :class:`ValueError` when it is not in Prometheus's format."""
+    """All samples of a page that are finite; raises :class:`ValueError` when it is not in Prometheus's format."""
     families = text_string_to_metric_families(text)
     samples = (sample for family in families for sample in family.samples)
-    return tuple((each.name, each.labels, each.value) for each in samples if not math.isnan(each.value))
+    return tuple((each.name, each.labels, each.value) for each in samples if math.isfinite(each.value))
 
 
 @dataclass(frozen=True)

@@ -35,10 +35,16 @@ class LoadProgress:
         return self.now != before
 
 
+_PART = 16 << 20
+"""Bytes."""
+
+
 def last_lines(log: Path, count: int = 30, *, runs: int = 1) -> list[str]:
-    """What the last runs wrote at their end, oldest line first."""
+    """What the last runs wrote at their end, oldest line first; of a huge log only its last part is looked at."""
     try:
-        lines = log.read_text(errors="replace").splitlines()
+        with log.open("rb") as file:
+            file.seek(-min(_PART, file.seek(0, os.SEEK_END)), os.SEEK_END)
+            lines = file.read().decode(errors="replace").splitlines()
     except OSError:
         return []
     if lines and lines[-1].startswith(RUN_MARK):  # that it ended is said elsewhere

@@ -38,8 +38,9 @@ def make(directory: RunDirectory) -> None:
 
 
 def headers(run_directory: Path) -> Mapping[str, str]:
-    """That show it to the proxy; empty where there is none."""
+    """That show it to the proxy; empty where there is none, or what is there can be none."""
     try:
-        return {"authorization": f"Bearer {(run_directory / _FILE).read_text()}"}
-    except OSError:
+        key = (run_directory / _FILE).read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
         return {}
+    return {"authorization": f"Bearer {key}"} if key and key.isprintable() else {}

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SEEN = "as the cluster says"
 """How the instances are when there is no problem with them."""
+_READING = ["GET", "HEAD"]
+"""Probes and load balancers ask either way."""
 
 
 def ops_routes(
@@ -43,9 +45,9 @@ def ops_routes(
     """The routes over the live state."""
     router = APIRouter()
 
-    router.add_api_route("/health", _health, response_model=None)
+    router.add_api_route("/health", _health, methods=_READING, response_model=None)
 
-    @router.get("/ready", response_model=None)
+    @router.api_route("/ready", methods=_READING, response_model=None)
     async def ready(request: Request) -> Response:
         state = readiness(settings, pool, draining=admission.closed)
         if follower is not None:
@@ -58,7 +60,7 @@ def ops_routes(
             return JSONResponse({"ready": state["ready"], "draining": state["draining"]}, status)
         return JSONResponse(state, status)
 
-    @router.get("/pairs", response_model=None)
+    @router.api_route("/pairs", methods=_READING, response_model=None)
     async def pairs() -> Response:
         return JSONResponse(matrix(pool))
 
@@ -66,12 +68,12 @@ def ops_routes(
     async def prove() -> Response:
         return JSONResponse(matrix(pool, await prover.prove_all()))
 
-    @router.get("/metrics", response_model=None)
+    @router.api_route("/metrics", methods=_READING, response_model=None)
     async def metrics(request: Request) -> Response:
         text, kind = exposition.text(request.headers.get("accept", ""))
         return Response(text, headers={"content-type": kind})
 
-    @router.get("/metrics/engines", response_model=None)
+    @router.api_route("/metrics/engines", methods=_READING, response_model=None)
     async def metrics_of_engines(request: Request) -> Response:
         # Reading a dozen engines' texts takes a tenth of a second, in which streams shall go on.
         text, kind = await asyncio.to_thread(engines.text, request.headers.get("accept", ""))
@@ -83,7 +85,7 @@ def ops_routes(
 def public_ops_routes() -> APIRouter:
     """What clients are answered when those who operate the proxy have an address of their own."""
     router = APIRouter()
-    router.add_api_route("/health", _health, response_model=None)
+    router.add_api_route("/health", _health, methods=_READING, response_model=None)
 
     # Else they would be passed on: the engines' metrics are not for clients.
     @router.get("/ready", response_model=None)

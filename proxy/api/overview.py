@@ -117,7 +117,7 @@ def overview_routes(overview: Overview) -> APIRouter:
     """The route."""
     router = APIRouter()
 
-    @router.get("/overview", response_model=None)
+    @router.api_route("/overview", methods=["GET", "HEAD"], response_model=None)
     async def all_of_it(request: Request) -> Response:
         return JSONResponse(overview.document(operator_of(request.scope)), headers={"cache-control": "no-store"})
 

@@ -36,13 +36,24 @@ class Helm:
         self._env = {**os.environ, **kept, "KUBECONFIG": os.devnull}
 
     def template(
-        self, values: Mapping[str, Any], *, kubernetes: str = "1.31", apis: tuple[str, ...] = OPERATORS
+        self,
+        values: Mapping[str, Any],
+        *,
+        kubernetes: str = "1.31",
+        apis: tuple[str, ...] = OPERATORS,
+        release: str = RELEASE,
     ) -> list[Manifest]:
         """All objects; raises :class:`Refused`."""
-        return [each for each in yaml.load_all(self.text(values, kubernetes, apis), yaml.CSafeLoader) if each]
+        text = self.text(values, kubernetes=kubernetes, apis=apis, release=release)
+        return [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
 
     def text(
-        self, values: Mapping[str, Any], kubernetes: str = "1.31", apis: tuple[str, ...] = OPERATORS, release: str = RELEASE
+        self,
+        values: Mapping[str, Any],
+        *,
+        kubernetes: str = "1.31",
+        apis: tuple[str, ...] = OPERATORS,
+        release: str = RELEASE,
     ) -> str:
         """The same as one text."""
         given = ["--kube-version", kubernetes, *(f"--api-versions={api}" for api in apis)]
@@ -50,7 +61,9 @@ class Helm:
 
     def notes(self, values: Mapping[str, Any]) -> str:
         """What a person sees after an installation."""
-        said = self._run("install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--dry-run=client", "-f", "-", values=values)
+        said = self._run(
+            "install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--dry-run=client", "-f", "-", values=values
+        )
         return said.partition("NOTES:\n")[2]
 
     def lint(self, values: Mapping[str, Any]) -> None:
@@ -67,7 +80,7 @@ class Helm:
 
 
 def helm(name: str, home: Path) -> Helm:
-    """``helm3`` or ``helm4``; skips with a notice where it is missing, where tests run by themselves that is a failure."""
+    """``helm3`` or ``helm4``; skips with a notice where it is missing, which in CI is a failure."""
     beside = Path(sys.prefix) / "programs" / name
     found = beside if beside.exists() else shutil.which(name)
     if found is None and os.environ.get("CI") != "true":

@@ -87,5 +87,8 @@ def all_of_them() -> dict[str, dict[str, Any]]:
         "guarded": guarded(),
         "guarded and scaled": guarded() | {"engine": {"autoscaling": {"kind": "hpa"}}},
         "existing claim": everything("demo")
-        | {"modelCache": {"kind": "existingClaim", "existingClaim": "models"}, "download": {"enabled": True, "hook": True}},
+        | {
+            "modelCache": {"kind": "existingClaim", "existingClaim": "models"},
+            "download": {"enabled": True, "hook": True},
+        },
     }

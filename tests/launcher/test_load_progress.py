@@ -158,5 +158,12 @@ def test_the_last_lines_are_the_oldest_first(log):
     assert len(last_lines(log)) == 30
 
 
+def test_of_a_huge_log_the_end_is_looked_at(log):
+    with log.open("wb") as file:
+        file.truncate(2 << 30)  # nothing is there, and takes no room
+    add(log, "\nlast\n")
+    assert last_lines(log, 1) == ["last"]
+
+
 def test_a_log_that_is_not_there_has_no_lines(tmp_path):
     assert last_lines(tmp_path / "gone.log") == []

@@ -31,6 +31,13 @@ async def test_ready_names_the_modes_and_every_instance(duet):
     assert await duet.metric("duet_instance_healthy", engine="decode-0", role="decode") == 1
 
 
+@pytest.mark.parametrize("path", ["/health", "/ready", "/pairs", "/overview", "/metrics", "/metrics/engines", "/ui/"])
+async def test_head_asks_the_proxy_itself_and_is_answered_without_a_body(duet, path):
+    answer = await duet.client.head(path)
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert "x-duet-decode" not in answer.headers
+
+
 @pytest.mark.parametrize(("policy", "status"), [(FailurePolicy.AGGREGATE, 200), (FailurePolicy.FAIL, 503)])
 async def test_without_prefill_readiness_follows_the_policy(start, policy, status):
     prefill = FakeEngine("prefill")

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from launcher.baseline import PROMPTS, record
+from launcher.baseline import PROMPTS, keep, record
 from launcher.errors import BaselineError
 from proxy.config import ConfigError
+from proxy.keys import new_key
 from proxy.reference import Reference, ReferenceAnswer, agreed, dump, load
+from proxy.settings import ClientKey, Settings
 from proxy.settings import Reference as Where
-from proxy.settings import Settings
 from tests.fakes.engine import FakeEngine
 from tests.proxy.conftest import eventually
 
@@ -113,3 +114,45 @@ async def test_what_was_recorded_of_an_engine_is_what_it_agrees_with(start, tmp_
 def test_a_baseline_that_does_not_answer_is_told_by_its_address():
     with pytest.raises(BaselineError, match=r"http://127\.0\.0\.1:9 does not answer"):
         record("http://127.0.0.1:9", PROMPTS, 8, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"[" * 100_000, "RecursionError"),
+        (b'{"choices": [{"token_ids": [], "prompt_token_ids": [1]}]}', "answers: "),
+        (b'{"choices": [{"token_ids": ["a"], "prompt_token_ids": [1]}]}', "answers.0.answer.0: "),
+        (b'{"choices": [{"token_ids": [-1], "prompt_token_ids": [1]}]}', "answers.0.answer.0: "),
+    ],
+)
+async def test_a_server_that_answers_otherwise_than_vllm_is_no_baseline(body, said):
+    engine = FakeEngine("aggregated")
+    engine.instead["/v1/completions"] = (200, body)
+    async with engine:
+        with pytest.raises(BaselineError, match=rf"{engine.url} does not answer as vLLM 0.32 does .*{said}"):
+            await asyncio.to_thread(record, engine.url, PROMPTS, 8, None)
+
+
+async def test_a_baseline_behind_a_key_is_asked_with_it(start):
+    key, digest = new_key()
+    duet = await start(settings=Settings(client_keys=(ClientKey("me", digest),)))
+    with pytest.raises(BaselineError, match=r"answered 401: give a client's key by --key"):
+        await asyncio.to_thread(record, duet.url, PROMPTS, 8, None)
+    found = await asyncio.to_thread(record, duet.url, PROMPTS, 8, None, {"authorization": f"Bearer {key}"})
+    assert len(found.answers) == len(PROMPTS)
+
+
+def test_answers_that_cannot_be_kept_leave_what_was_there(tmp_path):
+    file = tmp_path / "answers.json"
+    keep(ANSWERS, file)
+    assert load(file) == ANSWERS
+    (tmp_path / "answers.json.new").mkdir()
+    with pytest.raises(BaselineError, match=rf"cannot write {file}: Is a directory"):
+        keep(replace(ANSWERS, model="other"), file)
+    assert load(file) == ANSWERS
+
+
+def test_answers_may_go_to_what_is_no_file():
+    with pytest.raises(BaselineError, match="cannot write /dev/full: No space left on device"):
+        keep(ANSWERS, Path("/dev/full"))
+    assert Path("/dev/full").is_char_device()

@@ -74,7 +74,7 @@ async def test_metrics_are_the_sums_of_all_workers_also_of_those_that_died(tmp_p
     assert "Traceback" not in program.log
 
 
-async def test_health_is_still_probed_when_metrics_cannot_be_written(tmp_path):
+async def test_health_is_still_probed_and_told_when_metrics_cannot_be_written(tmp_path):
     async with FakeEngine() as engine:
         config = ProxyConfig(topology_of([engine]), Settings(workers=2, probe_interval=0.1))
         async with running(config, tmp_path) as program:
@@ -83,6 +83,7 @@ async def test_health_is_still_probed_when_metrics_cannot_be_written(tmp_path):
             await program.said("gauges for /metrics cannot be noted")
             await engine.stop()
             await program.said("is not healthy")
+            await eventually(lambda: metric(program, "duet_instance_healthy"), 0)
             await engine.start()
             await program.said("is healthy")
     assert "Traceback" not in program.log

@@ -45,6 +45,15 @@ def test_a_deployment_that_is_well_is_called_healthy_and_one_whose_engine_stops_
     assert "decode-0: no answer in time" in sick[-1].stdout
 
 
+def test_a_log_that_cannot_be_read_is_told(launch, command, folder: Path):
+    launch().wait_ready()
+    log = folder / "run" / "logs" / "decode-0.log"
+    log.unlink()
+    log.mkdir()
+    told = json.loads(command("doctor", "--window", "0", "--output", "json").stdout)
+    assert told["not_seen"] == [f"the log of decode-0, {log}, cannot be read: Is a directory"]
+
+
 def test_where_nothing_runs_that_is_said(command):
     done = command("doctor")
     assert done.returncode == 4
@@ -64,8 +73,35 @@ def test_a_deployment_of_which_nothing_is_seen_is_not_called_healthy(capsys):
     assert "not healthy yet" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://x", "http://"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "127.0.0.1:8000",
+        "ftp://x",
+        "http://",
+        "http://x:99999",
+        "http://x:port",
+        "http://[::1",
+        "http://xn--",
+        "http://x?y",
+    ],
+)
 def test_an_address_that_is_none_is_refused(command, url: str):
     done = command("doctor", "--proxy", url)
     assert done.returncode == 2
     assert "http://127.0.0.1:8000" in done.stderr
+
+
+def test_a_password_in_an_address_is_refused_and_not_shown(command):
+    done = command("doctor", "--proxy", "http://me:hidden@127.0.0.1:8000")
+    assert done.returncode == 2
+    assert "--key" in done.stderr
+    assert "hidden" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("key", ["", "schl\N{LATIN SMALL LETTER U WITH DIAERESIS}ssel", "hidden\nx: y"])
+def test_a_key_that_cannot_be_one_is_refused_and_not_shown(command, key: str):
+    done = command("doctor", "--proxy", "http://127.0.0.1:9", "--key", key)
+    assert done.returncode == 2
+    assert "--key is empty" in done.stderr
+    assert not key or key.split()[0] not in done.stdout + done.stderr

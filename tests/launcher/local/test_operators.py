@@ -7,6 +7,7 @@ import httpx
 import pytest
 import yaml
 
+from launcher.local import operator_key
 from proxy.keys import new_key
 from tests.launcher.local.conftest import Launch
 
@@ -46,3 +47,12 @@ def test_where_operators_need_none_no_key_is_made(launch: Launch, folder: Path):
     (folder / "run" / "operator.key").write_text("of an earlier run")
     launch().wait_ready()
     assert not (folder / "run" / "operator.key").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [(b"key\n", {"authorization": "Bearer key"}), (b"", {}), (b"\xff\xfe", {}), (b"one\ntwo", {}), (b"a\0b", {})],
+)
+def test_what_can_be_no_key_is_shown_to_nobody(tmp_path: Path, content: bytes, shown):
+    (tmp_path / "operator.key").write_bytes(content)
+    assert operator_key.headers(tmp_path) == shown

@@ -179,3 +179,16 @@ async def test_with_several_workers_each_tells_the_failures_of_all(tmp_path, die
             for _ in range(2):
                 await program.said("listening on")
             assert await counts() == {12}
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "1e999"])
+async def test_numbers_of_an_engine_that_are_none_are_left_out(start, value):
+    engine = FakeEngine()
+    names = ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc", "generation_tokens_total")
+    engine.more_metrics = lambda: "".join(f'vllm:{name}{{engine="1"}} {value}\n' for name in names)
+    duet = await start(engines=[engine], probe_interval=0.02)
+    told = (await overview(duet))["instances"][0]
+    assert (told["running"], told["waiting"], told["kv_cache_usage"]) == (0, 0, 0)
+    page = (await duet.client.get("/metrics/engines")).text
+    assert "duet_engine_requests_running{" in page
+    assert 'rank="1"' not in page

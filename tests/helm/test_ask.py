@@ -1,0 +1,67 @@
+"""What ``helm test`` runs, as a process before a real proxy with fake engines."""
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE, STDOUT
+
+from proxy.settings import Canary, ClientKey, Settings
+from tests.fakes.engine import FakeEngine
+from tests.helm.charts import CHART
+from tests.proxy.conftest import StartDuet, start
+
+__all__ = ["start"]
+
+
+async def _ask(url: str, *options: str, key: str = "") -> tuple[int | None, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", str(CHART / "files/ask.py"), "--url", url, "--model", "fake", *options),
+        env={"DUET_CLIENT_KEY": key},
+        stdout=PIPE,
+        stderr=STDOUT,
+    )
+    said, _ = await process.communicate()
+    return process.returncode, said.decode()
+
+
+async def test_a_pair_that_hands_over_is_proven(start: StartDuet):
+    duet = await start(canary=Canary())
+    status, said = await _ask(duet.url, "--pd")
+    assert status == 0, said
+    assert "path pd" in said
+    assert "prefill-0 -> decode-0: proven" in said
+
+
+async def test_a_pair_that_computes_twice_fails(start: StartDuet):
+    prefill, decode = FakeEngine("prefill"), FakeEngine("decode")
+    decode.recomputes = True
+    duet = await start(engines=[prefill, decode], canary=Canary())
+    status, said = await _ask(duet.url, "--pd")
+    assert status == 1, said
+
+
+async def test_pd_that_is_bypassed_fails(start: StartDuet):
+    duet = await start(engines=[FakeEngine("decode")])
+    status, said = await _ask(duet.url, "--pd")
+    assert status == 1
+    assert "prefill was bypassed" in said or "answers 503" in said
+
+
+async def test_an_engine_alone_has_to_answer(start: StartDuet):
+    duet = await start(engines=[FakeEngine("aggregated")])
+    status, said = await _ask(duet.url)
+    assert status == 0, said
+    assert "path aggregated" in said
+
+
+async def test_a_proxy_that_is_not_there_fails():
+    status, said = await _ask("http://127.0.0.1:9")
+    assert status == 1
+    assert "http://127.0.0.1:9" in said
+
+
+async def test_a_key_that_is_missing_is_said(start: StartDuet):
+    keys = (ClientKey(name="web", sha256="0" * 64),)
+    duet = await start(settings=Settings(client_keys=keys))
+    status, said = await _ask(duet.url, "--pd", key="wrong")
+    assert status == 1
+    assert "test.keys.existingSecret" in said
