@@ -7,7 +7,7 @@ LauncherError
 ├── BaselineError         4  a baseline's answers cannot be had or kept
 ├── SecretError           4  a secret that an engine needs is missing, empty or cannot be read
 ├── ClusterError          4  no cluster, no Helm, or no such release: nothing was changed
-│   └── UnseenError         its API server does not answer
+│   └── UnseenError       4  its API server does not answer
 ├── RunDirectoryError     4  the run directory cannot be used, or is in use
 │   └── StateError        4  its state cannot be read
 ├── InstanceDiedError     5  an engine or the proxy ended by itself
