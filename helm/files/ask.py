@@ -8,69 +8,77 @@ import json
 import os
 import ssl
 import sys
+import time
 import urllib.error
 import urllib.request
 
-# Longer than what a profile may call a short prompt that decode serves alone.
-PROMPT = "Count: " + " ".join(str(number) for number in range(400)) + " What comes next?"
+PROMPT = "Count: " + " ".join(str(number) for number in range(100)) + " What comes next?"
+BY_CHOICE = ("short_prompt", "cached_prompt", "idle_decode")
+"""Reasons for which a profile lets decode answer alone."""
 
 
 def main(argv=None):
-    """Print what was found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--url", required=True, help="of the proxy")
-    parser.add_argument("--operators", help="its other address, if it has one")
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--pd", action="store_true", help="a pair of prefill and decode has to answer")
-    arguments = parser.parse_args(argv)
-    answer, headers = completion(arguments.url, arguments.model)
-    path = headers.get("X-Duet-Path")
-    print("answered by %s, path %s: %r" % (arguments.model, path, answer["choices"][0]["text"][:60]))
-    if not arguments.pd:
-        return
-    if path != "pd":
-        sys.exit("prefill was bypassed: %s" % headers.get("X-Duet-Bypass", "no reason given"))
-    print("prefill %s, decode %s" % (headers.get("X-Duet-Prefill"), headers.get("X-Duet-Decode")))
-    prove(arguments.operators or arguments.url)
+    """Print what was found. Pairs are proven when they are new, so at first there may be none that works."""
+    arguments = _arguments(argv)
+    deadline = time.monotonic() + arguments.within
+    while True:
+        problem = look(arguments)
+        if problem is None:
+            return
+        if time.monotonic() > deadline:
+            sys.exit(problem)
+        print("%s; again" % problem, flush=True)
+        time.sleep(2)
 
 
-def completion(url, model):
-    """The answer's document and headers."""
-    body = {"model": model, "prompt": PROMPT, "max_tokens": 8, "temperature": 0}
-    status, text, headers = send(url + "/v1/completions", body, os.environ.get("DUET_CLIENT_KEY"))
-    if status == 401:
-        sys.exit("the proxy wants a client's key: give test.keys.existingSecret")
-    if status != 200:
-        sys.exit("the proxy answers %d: %s" % (status, text))
-    return json.loads(text), headers
+def look(arguments):
+    """What is wrong, or None."""
+    if arguments.pd:
+        problem = prove(arguments.operators or arguments.url)
+        if problem is not None:
+            return problem
+    return ask(arguments)
 
 
 def prove(url):
-    """Send a canary through every pair; all have to come through."""
-    status, text, _ = send(
-        url + "/pairs/prove", {}, os.environ.get("DUET_OPERATOR_KEY") or os.environ.get("DUET_CLIENT_KEY")
-    )
+    """Send a canary through every pair: what is wrong with them, or None."""
+    key = os.environ.get("DUET_OPERATOR_KEY") or os.environ.get("DUET_CLIENT_KEY")
+    status, text, _ = send(url + "/pairs/prove", {}, key)
     if status in (401, 403):
         print("not proven: that takes an operator's key, test.keys.existingSecret")
-        return
+        return None
     if status != 200:
-        sys.exit("%s/pairs/prove answers %d: %s" % (url, status, text))
+        return "%s/pairs/prove answers %s" % (url, "%d: %s" % (status, text) if status else "not: " + text)
     pairs = json.loads(text)["pairs"]
     wrong = 0
     for pair in pairs:
         proof = pair["proof"] or {"verdict": "undecided", "reason": pair["reason"], "tokens": 0}
-        print(
-            "%s -> %s: %s, %d KV tokens %s"
-            % (pair["prefill"], pair["decode"], proof["verdict"], proof["tokens"], proof["reason"])
-        )
+        found = (pair["prefill"], pair["decode"], proof["verdict"], proof["tokens"], proof["reason"])
+        print("%s -> %s: %s, %d KV tokens %s" % found)
         # Of a pair that is away, or too busy, nothing is known; engines may be unable to say.
         wrong += proof["verdict"] not in ("proven", "undecided", "impossible")
-    if wrong or not pairs:
-        sys.exit("%d of %d pairs do not hand over KV" % (wrong, len(pairs)))
+    return "%d of %d pairs do not hand over KV" % (wrong, len(pairs)) if wrong or not pairs else None
+
+
+def ask(arguments):
+    """Ask for a completion: what is wrong with the answer, or None."""
+    body = {"model": arguments.model, "prompt": PROMPT, "max_tokens": 8, "temperature": 0}
+    status, text, headers = send(arguments.url + "/v1/completions", body, os.environ.get("DUET_CLIENT_KEY"))
+    if status == 401:
+        sys.exit("the proxy wants a client's key: give test.keys.existingSecret")
+    if status != 200:
+        return "%s answers %s" % (arguments.url, "%d: %s" % (status, text) if status else "not: " + text)
+    path, bypass = headers.get("X-Duet-Path"), headers.get("X-Duet-Bypass")
+    print("answered by %s, path %s: %r" % (arguments.model, path, json.loads(text)["choices"][0]["text"][:60]))
+    if arguments.pd and path != "pd" and bypass not in BY_CHOICE:
+        return "prefill was bypassed: %s" % bypass
+    if path == "pd":
+        print("prefill %s, decode %s" % (headers.get("X-Duet-Prefill"), headers.get("X-Duet-Decode")))
+    return None
 
 
 def send(url, body, key):
-    """Status, text and headers of the answer to a POST."""
+    """Status, text and headers of the answer to a POST; status 0 and the reason when there is none."""
     headers = {"Content-Type": "application/json"}
     if key:
         headers["Authorization"] = "Bearer " + key
@@ -85,7 +93,17 @@ def send(url, body, key):
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode(errors="replace"), error.headers
     except OSError as error:
-        sys.exit("%s: %s" % (url, error))
+        return 0, str(error), {}
+
+
+def _arguments(argv):
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", required=True, help="of the proxy")
+    parser.add_argument("--operators", help="its other address, if it has one")
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--pd", action="store_true", help="a pair of prefill and decode has to answer")
+    parser.add_argument("--within", type=float, default=120, help="seconds in which it has to go well once")
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

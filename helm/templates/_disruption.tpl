@@ -6,6 +6,10 @@ metadata:
   {{- include "duet.metadata" .of | nindent 2 }}
 spec:
   maxUnavailable: {{ .maxUnavailable }}
+  {{- if semverCompare ">=1.27-0" .of.root.Capabilities.KubeVersion.Version }}
+  # A pod that crashes anyway does not keep a node from being drained.
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  {{- end }}
   selector:
     matchLabels:
       {{- include "duet.selector" .of | nindent 6 }}

@@ -24,7 +24,16 @@ spec:
     - name: download
       image: {{ include "duet.image" $engine.image | quote }}
       imagePullPolicy: {{ $engine.image.pullPolicy }}
-      command: [hf, download, {{ $model.name | quote }}{{ with $model.revision }}, --revision, {{ . | quote }}{{ end }}]
+      command:
+        - hf
+        - download
+        - {{ $model.name | quote }}
+        {{- with $model.revision }}
+        - --revision={{ . }}
+        {{- end }}
+        {{- with $download.extraArgs }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
       env:
         - name: HOME
           value: /tmp

@@ -35,14 +35,20 @@ image: {{ include "duet.image" $values.image | quote }}
 imagePullPolicy: {{ $values.image.pullPolicy }}
 command: [{{ $values.python | quote }}, -P, -m, proxy, --config, /etc/duet/proxy.json]
 env:
+  {{- $extra := dict }}
+  {{- range $values.extraEnv }}{{ $_ := set $extra .name true }}{{ end }}
+  {{- if not (hasKey $extra "HOME") }}
   - name: HOME
     value: /tmp
+  {{- end }}
   {{- range $name := $proxy.variables }}
+  {{- if not (hasKey $extra $name) }}
   - name: {{ $name }}
     valueFrom:
       secretKeyRef:
         name: {{ required (printf "existingSecret: the proxy needs %s: name a Secret of this namespace that has it by this key" $name) $.root.Values.existingSecret }}
         key: {{ $name }}
+  {{- end }}
   {{- end }}
   {{- with $values.extraEnv }}
   {{- toYaml . | nindent 2 }}

@@ -33,14 +33,20 @@ class Release:
             self.rolled_out()
 
     def rolled_out(self, patience: float = PATIENCE) -> None:
-        """Wait for all of it, each for so many seconds. Helm's own --wait does not: where one of one may be away, none is enough for it."""
+        """Wait for all of it, each for so many seconds.
+
+        Helm's own --wait does not: where one of one may be away, none is enough for it.
+        """
         for deployment in self.site.get("deployments", "--namespace", self.namespace)["items"]:
             name = deployment["metadata"]["name"]
             try:
                 self.kubectl("rollout", "status", f"deployment/{name}", f"--timeout={patience:.0f}s")
             except Refused as exc:
                 of_it = f"app.kubernetes.io/component={name.removeprefix('pd-')}"
-                pods, log = self.kubectl("describe", "pods", "-l", of_it), self.kubectl("logs", "-l", of_it, "--tail=30")
+                pods, log = (
+                    self.kubectl("describe", "pods", "-l", of_it),
+                    self.kubectl("logs", "-l", of_it, "--tail=30"),
+                )
                 raise Refused(f"{exc}\n{pods}\n{log}") from exc
 
     def helm(self, *arguments: str) -> str:

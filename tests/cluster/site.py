@@ -18,6 +18,8 @@ PROGRAMS = Path(sys.prefix) / "programs"
 _PYTHON_HOME = Path(sys.executable).resolve().parents[1]
 _OF_THE_SYSTEM = {"usr": "/usr", "lib": "/usr/lib", "lib64": "/usr/lib64", "ld": "/etc/ld.so.cache"}
 _AT = {"lib": "/lib", "lib64": "/lib64"}
+SMALL = {"resources": {"requests": {"cpu": "20m", "memory": "64Mi"}}}
+"""What pods of tests ask for: many fit on one machine."""
 
 
 class Refused(Exception):
@@ -85,7 +87,9 @@ class Site:
     def of_cluster(self, *verb: str) -> None:
         """Ask the program that made it."""
         assert self.program is not None
-        subprocess.run([self.program, *verb], check=True, capture_output=True, timeout=300)
+        done = subprocess.run([self.program, *verb], capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            raise Refused(f"{verb} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
 
 
 def find() -> Site | None:

@@ -29,6 +29,16 @@ def running(*command: str):
 
 
 @contextmanager
+def metrics_of_pods(site, adapter: str, url: str):
+    """The API of custom metrics; left behind without anybody who serves it, it would keep namespaces from going."""
+    try:
+        with running(adapter, "--metric", METRIC, "--prometheus", url):
+            yield
+    finally:
+        site.run("kubectl", "delete", "apiservice", "v1beta1.custom.metrics.k8s.io", "--ignore-not-found")
+
+
+@contextmanager
 def prometheus(folder: Path, targets: Path):
     port = free_port()
     config = folder / "prometheus.yml"
@@ -72,7 +82,7 @@ async def test_instances_come_with_the_load_and_an_upgrade_leaves_them(own_clust
         seen_by_prometheus(release, targets)
         return release.site.get("deployment", "pd-decode", "-n", release.namespace)["status"].get("readyReplicas")
 
-    with prometheus(tmp_path, targets) as url, running(adapter, "--metric", METRIC, "--prometheus", url):
+    with prometheus(tmp_path, targets) as url, metrics_of_pods(own_cluster, adapter, url):
         async with traffic(release.url(), clients=12, tokens=60) as load:
             await release.until(replicas, 3, "decode instances")
             await release.hands_over(proxy, 3)
