@@ -4,6 +4,7 @@ Its import takes a second, so only those who need it import this file.
 """
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,6 +56,7 @@ class Cluster:
                 self.namespace = namespace or _namespace_of(context, files)
         except (ConfigException, OSError) as exc:
             raise ClusterError(f"no cluster is known: {exc}; set KUBECONFIG, or give another --context") from exc
+        self.where = f"--namespace {self.namespace}" + (f" --context {shlex.quote(context)}" if context else "")
         self._api = client.ApiClient(settings)
         self._notes: list[str] = []
 

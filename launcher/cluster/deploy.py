@@ -44,11 +44,11 @@ class Deployer:
 
     def preview(self, wanted: Wanted) -> None:
         """What would change; changes nothing."""
-        self._show(self._helm.manifest(wanted.release), wanted)
+        self._show(self._helm.installed(wanted.release), wanted)
 
     def deploy(self, wanted: Wanted, within: float | None) -> None:
         """Install or upgrade, and wait until it serves; seconds at most, by default what the plan allows."""
-        installed = self._helm.manifest(wanted.release)
+        installed = self._helm.installed(wanted.release)
         if installed:
             self._show(installed, wanted)
         limit = within or _deadline(wanted.values)
@@ -77,7 +77,7 @@ class Deployer:
         except LauncherError:
             self._tell(f"{release} stays as it is. Look at it{', go back' * has_earlier}, or take it away:")
             for verb in ("status --cluster --release", *["rollback"] * has_earlier, "undeploy"):
-                self._tell(f"  launcher {verb} {release} --namespace {self._cluster.namespace}")
+                self._tell(f"  launcher {verb} {release} {self._cluster.where}")
             raise
         self._tell(f"{release} serves")
 

@@ -13,7 +13,6 @@ from launcher.errors import ClusterError, ReleaseError
 _OLDEST = (3, 13)
 """Before it there is no ``--dry-run=server``."""
 _WHERE = "https://helm.sh/docs/intro/install has it"
-_UNKNOWN = re.compile(r"release: not found")
 _HINTS = (
     (r"another operation .* in progress", "an earlier one was broken off: `launcher rollback RELEASE` or `undeploy`"),
     (r'namespaces "[^"]+" not found', "make it, or give --create-namespace"),
@@ -71,20 +70,14 @@ class Helm:
     def release(self, name: str) -> Release:
         """The one with this name; raises :class:`ClusterError` with the names there are."""
         found = self.releases()
-        for each in found:
-            if each.name == name:
-                return each
+        if (mine := _ours(found, name)) is not None:
+            return mine
         there = ", ".join(each.name for each in found if each.is_ours) or "none"
         raise ClusterError(f"there is no release {name} in the namespace {self._where[1]}; of Duet there are: {there}")
 
-    def manifest(self, name: str) -> str:
-        """What is installed; empty when there is no such release."""
-        try:
-            return self._text("get", "manifest", name)
-        except ReleaseError as exc:
-            if _UNKNOWN.search(str(exc)):
-                return ""
-            raise
+    def installed(self, name: str) -> str:
+        """The manifest of this release; empty when there is none."""
+        return "" if _ours(self.releases(), name) is None else self._text("get", "manifest", name)
 
     def planned(self, name: str, chart: str, values: Sequence[str]) -> str:
         """What would be installed, as the chart answers to this cluster."""
@@ -123,6 +116,14 @@ class Helm:
         if process.returncode:
             raise _refusal(arguments[0], err.strip() or out.strip())
         return out
+
+
+def _ours(found: Sequence[Release], name: str) -> Release | None:
+    """Raises :class:`ClusterError` when one of another chart has this name."""
+    named = next((each for each in found if each.name == name), None)
+    if named is not None and not named.is_ours:
+        raise ClusterError(f"the release {name} is of the chart {named.chart}, not of Duet: choose another name")
+    return named
 
 
 def _refusal(verb: str, said: str) -> ClusterError | ReleaseError:

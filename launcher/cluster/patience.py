@@ -15,7 +15,8 @@ class Patience:
     def new(self, found: Sequence[Trouble], now: float) -> list[Trouble]:
         """Those of them that were not told yet."""
         keys = {_key(each): each for each in found}
-        self._since = {key: self._since.get(key, now) for key in keys}
+        # What may end by itself is not counted until it may no longer.
+        self._since = {key: now if each.patience is None else self._since.get(key, now) for key, each in keys.items()}
         new = [each for key, each in keys.items() if key not in self._told]
         self._told |= keys.keys()
         return new

@@ -78,6 +78,8 @@ def _of(pod: Object, sight: Sight, now: float) -> tuple[State, str, float, str]:
         return State.WAITING, *_waiting(pod, sight.events.get(name(pod), ())), ""
     if role(pod) == PROXY:
         return State.STARTING, _of_proxy(sight.proxies.get(name(pod), {})), _RUNS, ""
+    if not spec_of(pod, "engine"):
+        return State.STARTING, "runs", _RUNS, ""
     return State.STARTING, *_loading(sight.logs.get(name(pod), Log()))
 
 

@@ -34,6 +34,8 @@ class Eyes(Protocol):
     """Who sees the cluster."""
 
     namespace: str
+    where: str
+    """Options of a command line that mean it."""
 
     def look(self, release: str) -> Sight:
         """All of it."""

@@ -1,4 +1,4 @@
-"""The launcher's verbs for a cluster, on a real one: by both lines of Helm."""
+"""The launcher's verbs for a cluster, on a real one."""
 
 import json
 import os
@@ -36,35 +36,34 @@ def launch(site, namespace, tmp_path):
     return launch
 
 
-@pytest.mark.parametrize("helm", ["helm3", "helm4"])
-def test_a_profile_is_deployed_upgraded_in_vain_rolled_back_and_taken_away(launch, site, namespace, helm):
-    done = launch("deploy", helm=helm)
+def test_a_profile_is_deployed_upgraded_in_vain_rolled_back_and_taken_away(launch, site, namespace):
+    done = launch("deploy")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("pd serves\n")
-    assert launch("status", "--cluster", helm=helm).returncode == 0
-    assert launch("deploy", "--dry-run", helm=helm).stdout == "nothing changes\n"
+    assert launch("status", "--cluster").returncode == 0
+    assert launch("deploy", "--dry-run").stdout == "nothing changes\n"
 
     missing = ("--helm-set", "decode.image.repository=localhost/nothing", "--helm-set", "decode.image.tag=v1")
-    done = launch("deploy", *missing, helm=helm)
+    done = launch("deploy", *missing)
     assert done.returncode == 7, done.stdout + done.stderr
     assert "+          image: localhost/nothing:v1" in done.stdout
     assert "the image localhost/nothing:v1 cannot be had" in done.stderr
-    done = launch("status", "--cluster", helm=helm)
+    done = launch("status", "--cluster")
     assert (done.returncode, "localhost/nothing:v1" in done.stdout) == (1, True)
 
-    done = launch("rollback", "pd", helm=helm)
+    done = launch("rollback", "pd")
     assert done.returncode == 0, done.stdout + done.stderr
-    done = launch("undeploy", "pd", helm=helm)
+    done = launch("undeploy", "pd")
     assert done.returncode == 0, done.stdout + done.stderr
     assert site.get("pods", "--namespace", namespace)["items"] == []
-    assert launch("undeploy", "pd", helm=helm).returncode == 4
+    assert launch("undeploy", "pd").returncode == 4
 
 
 def test_an_engine_that_ends_is_explained_by_its_log(launch, site, tmp_path):
     variables = site.values(env={"FAKE_ENGINE_CRASH_AT_START": "ValueError: No available memory for the cache blocks."})
     file = tmp_path / "crash.json"
     file.write_text(json.dumps({"decode": {"extraEnv": variables["engine"]["extraEnv"]}}))
-    done = launch("deploy", "--values", str(file))
+    done = launch("deploy", "--values", str(file), helm="helm4")
     assert done.returncode == 7, done.stdout + done.stderr
     assert "  | ValueError: No available memory for the cache blocks.\n" in done.stderr
     assert "Likely: the KV cache is too small" in done.stderr

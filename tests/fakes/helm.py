@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 FOLDER = Path(os.environ["FAKE_HELM"])
 _RELEASES, _PLAN = FOLDER / "releases.json", "plan.yaml"
@@ -27,15 +28,15 @@ def main(arguments: list[str]) -> None:
         case ["version", *_]:
             say("version", "v3.17.3")
         case ["list", *_]:
-            print(json.dumps([row(name, revisions) for name, revisions in releases.items()]))
+            sys.stdout.write(json.dumps([row(name, revisions) for name, revisions in releases.items()]))
         case ["get", "manifest", name, *_]:
-            print(releases[name][-1] if name in releases else missing())
+            sys.stdout.write(releases[name][-1] if name in releases else missing())
         case ["upgrade", "--install", name, _, *options]:
             keep_plan(options)
             refuse()
             planned = (FOLDER / "planned").read_text()
             if "--dry-run=server" in options:
-                print("Release is not there; would be installed\n" + json.dumps({"manifest": planned}))
+                sys.stdout.write("Release is not there; would be installed\n" + json.dumps({"manifest": planned}))
             else:
                 wait_for_interruption()
                 keep(releases | {name: [*releases.get(name, []), planned]})
@@ -48,12 +49,12 @@ def main(arguments: list[str]) -> None:
 
 
 def row(name: str, revisions: list[str]) -> dict[str, str]:
-    chart = "duet-0.1.0" if name.startswith("pd") else "nginx-1.0.0"
+    chart = "nginx-1.0.0" if name == "nginx" else "duet-0.1.0"
     return {"name": name, "revision": str(len(revisions)), "status": "deployed", "chart": chart, "updated": "now"}
 
 
 def say(file: str, otherwise: str) -> None:
-    print((FOLDER / file).read_text() if (FOLDER / file).exists() else otherwise)
+    sys.stdout.write((FOLDER / file).read_text() if (FOLDER / file).exists() else otherwise)
 
 
 def keep(releases: dict[str, list[str]]) -> None:
@@ -81,7 +82,7 @@ def wait_for_interruption() -> None:
         sys.exit("Error: interrupted")
 
 
-def missing() -> None:
+def missing() -> NoReturn:
     sys.exit("Error: release: not found")
 
 

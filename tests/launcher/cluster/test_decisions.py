@@ -187,6 +187,15 @@ def test_a_trouble_that_went_away_begins_anew():
     assert patience.final([once], 18.0) == [once]
 
 
+def test_the_time_in_which_it_may_end_by_itself_does_not_count():
+    patience, open_end, other = Patience(), trouble("no room yet", None), trouble("no room", 10.0)
+    patience.new([open_end], 0.0)
+    patience.new([open_end], 50.0)
+    patience.new([other], 51.0)
+    assert patience.final([other], 59.0) == []
+    assert patience.final([other], 60.0) == [other]
+
+
 def test_what_may_end_by_itself_is_never_final():
     patience, open_end = Patience(), trouble("it may", None)
     patience.new([open_end], 0.0)

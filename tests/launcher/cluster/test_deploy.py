@@ -293,6 +293,16 @@ def test_an_unknown_release_is_told_with_those_there_are(here, helm, story):
         getattr(here.deployer, story)("pf", *arguments)
 
 
+@pytest.mark.parametrize("story", ["deploy", "preview", "rollback", "undeploy"])
+def test_a_release_of_another_chart_is_left_alone(here, helm, story):
+    helm.has(nginx=[OLD])
+    wanted = Wanted("nginx", "./chart", PLAN, [], [], create_namespace=False)
+    arguments = {"deploy": (wanted, None), "preview": (wanted,), "rollback": ("nginx", 1, None), "undeploy": ("nginx",)}
+    with pytest.raises(ClusterError, match=r"the release nginx is of the chart nginx-1\.0\.0, not of Duet"):
+        getattr(here.deployer, story)(*arguments[story])
+    assert helm.releases == {"nginx": [OLD]}
+
+
 def test_pods_of_tests_are_not_the_releases(here, cluster):
     test = pod("test")
     test["metadata"]["annotations"] = {"helm.sh/hook": "test"}
