@@ -181,5 +181,7 @@ def _probed(pod: Object) -> tuple[int | None, str]:
 def _translated() -> Iterator[None]:
     try:
         yield
+    except urllib3.exceptions.TimeoutError as exc:
+        raise UnseenError(f"the API server does not answer within {_PATIENCE:g} s") from exc
     except (urllib3.exceptions.HTTPError, client.ApiException, OSError) as exc:
         raise UnseenError(f"the API server cannot be reached: {type(exc).__name__}: {exc}") from exc

@@ -35,6 +35,7 @@ _RETRIED = "ErrImagePull"
 _NOT_MADE = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 _HICCUP = re.compile(r"failed to sync \w+ cache")
 """Of a kubelet that has not heard yet of something that was made just now."""
+_KILLED = 137
 _CRASHES = 2
 """So many ends of a container that never got ready are no accident."""
 _SOON, _A_WHILE, _A_MINUTE = 10.0, 30.0, 60.0
@@ -127,7 +128,9 @@ def _crashed(pod: Object, container: Object, events: Sequence[Object], log: Log)
         return Trouble(name(pod), f"the container {of} cannot start: {message}", fixes.of_making(message, ""), 0.0)
     if _killed(events, "startup"):
         return Trouble(name(pod), _budget(pod, of), fixes.STARTUP, 0.0, tail, is_late=True)
-    why = f"the container {of} ended with exit code {ended.get('exitCode')}, {count} restart{'s' * (count != 1)}"
+    code = int(ended.get("exitCode", 0))
+    by = " (SIGKILL)" if code == _KILLED else ""
+    why = f"the container {of} ended with exit code {code}{by}, {count} restart{'s' * (count != 1)}"
     if _killed(events, "liveness"):
         why += "; it did not answer and was killed"
     cause = likely_cause(lines[-_MEANINGFUL:])

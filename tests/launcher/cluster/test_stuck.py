@@ -76,6 +76,14 @@ def test_the_first_crash_may_be_an_accident_the_second_is_none():
     assert of_pod(crashed, (), Log()).patience == 0.0
 
 
+def test_a_container_that_was_killed_is_told_as_such():
+    killed = seen("crash")["pod"]
+    killed["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] = 137
+    events = [{"reason": "Killing", "message": "Container engine failed liveness probe, will be restarted"}]
+    found = of_pod(killed, events, Log())
+    assert "exit code 137 (SIGKILL), 4 restarts; it did not answer and was killed" in found.why
+
+
 def test_a_first_failed_pull_may_be_an_accident():
     pulled = seen("image")["pod"]
     pulled["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] = "ErrImagePull"
