@@ -8,6 +8,7 @@ import typer
 from launcher.commands import (
     advise,
     baseline,
+    cluster,
     doctor,
     profiles,
     reading,
@@ -18,14 +19,15 @@ from launcher.commands import (
     starting,
     top,
 )
-from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
+from launcher.errors import LauncherError, RunDirectoryError
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Turn a profile into running vLLM engines and a proxy.",
     epilog="Exit codes: 0 success; 1 not healthy (status, doctor), not drained (drain, restart); 2 usage; 3 profile; "
-    "4 plan, preflight or run directory; 5 a process died; 6 not ready in time; 8 no proof (prove, restart, demo); "
+    "4 plan, preflight or run directory; 5 a process died; 6 not ready in time; "
+    "7 a release is refused, or cannot start (deploy, rollback); 8 no proof (prove, restart, demo); "
     "130 interrupted before it was ready.",
 )
 app.command("list")(reading.list_profiles)
@@ -46,6 +48,9 @@ app.command("drain")(running.drain_instances)
 app.command("resume")(running.resume_instances)
 app.command("restart")(restart.restart_instances)
 app.command("down")(running.down)
+app.command("deploy")(cluster.deploy_profile)
+app.command("rollback")(cluster.rollback_release)
+app.command("undeploy")(cluster.undeploy_release)
 app.command("advise")(advise.advise_technique)
 app.command("doctor")(doctor.diagnose)
 app.command("baseline")(baseline.record_baseline)
@@ -58,10 +63,6 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         app()
-    except InstanceDiedError as exc:
-        for line in exc.log_tail:
-            typer.echo(f"  | {line}", err=True)
-        _fail(exc)
     except LauncherError as exc:
         _fail(exc)
     except KeyboardInterrupt:
@@ -71,6 +72,8 @@ def main() -> None:
 
 
 def _fail(error: LauncherError) -> None:
+    for line in error.log_tail:
+        typer.echo(f"  | {line}", err=True)
     for message in error.messages:
         typer.echo(f"error: {message}", err=True)
     sys.exit(error.exit_code)

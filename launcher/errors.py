@@ -6,10 +6,13 @@ LauncherError
 ├── PreflightError        4  the plan would fail here; nothing was started
 ├── BaselineError         4  a baseline's answers cannot be had or kept
 ├── SecretError           4  a secret that an engine needs is missing, empty or cannot be read
+├── ClusterError          4  no cluster, no Helm, or no such release: nothing was changed
+│   └── UnseenError       4  its API server does not answer
 ├── RunDirectoryError     4  the run directory cannot be used, or is in use
 │   └── StateError        4  its state cannot be read
 ├── InstanceDiedError     5  an engine or the proxy ended by itself
 ├── NotReadyError         6  an instance did not become ready in time
+├── ReleaseError          7  Helm refuses a release, or one of its pods cannot start
 └── ProofError            8  the KV cache does not get from prefill to decode
 
 2 is a wrong command line; 1 is `status` when something is not healthy; 0 is success.
@@ -23,6 +26,8 @@ class LauncherError(Exception):
     """Base of all errors that are the user's to solve; the message says what happened, where, and the fix."""
 
     exit_code = 1
+    log_tail: tuple[str, ...] = ()
+    """The last lines of whatever failed, oldest first."""
 
     @property
     def messages(self) -> tuple[str, ...]:
@@ -99,11 +104,18 @@ class StateError(RunDirectoryError):
     """The state in a run directory cannot be read."""
 
 
-class InstanceDiedError(LauncherError):
-    """A process of the deployment ended by itself.
+class ClusterError(LauncherError):
+    """The cluster cannot be asked, Helm is missing, or there is no such release; nothing was changed."""
 
-    ``log_tail`` has its last lines, oldest first.
-    """
+    exit_code = 4
+
+
+class UnseenError(ClusterError):
+    """The API server does not answer; it may do so later."""
+
+
+class InstanceDiedError(LauncherError):
+    """A process of the deployment ended by itself."""
 
     exit_code = 5
 
@@ -116,6 +128,20 @@ class NotReadyError(LauncherError):
     """A process runs but did not become ready within its start budget."""
 
     exit_code = 6
+
+    def __init__(self, message: str, log_tail: Sequence[str] = ()) -> None:
+        self.log_tail = tuple(log_tail)
+        super().__init__(message)
+
+
+class ReleaseError(_Several):
+    """Helm refuses a release, or waiting longer for its pods is of no use; what is installed stays."""
+
+    exit_code = 7
+
+    def __init__(self, messages: Sequence[str], log_tail: Sequence[str] = ()) -> None:
+        self.log_tail = tuple(log_tail)
+        super().__init__(messages)
 
 
 class ProofError(LauncherError):

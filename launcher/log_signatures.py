@@ -1,6 +1,7 @@
 """What lines in engines' logs mean: each pattern is from a log of vLLM 0.32, NIXL, UCX, NCCL or NVIDIA's driver."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -157,3 +158,16 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
 )
 """In the order in which they are looked for: what others follow from comes first."""
+
+
+def likely_cause(lines: Sequence[str]) -> str | None:
+    """What these last lines of a dead engine are known to mean, if anything."""
+    text = "\n".join(lines)
+    found = ((each.pattern.search(text), each.hint) for each in SIGNATURES)
+    return next((hint.format(*match.groups()) for match, hint in found if match), None)
+
+
+def wanted_memory(lines: Sequence[str]) -> bool:
+    """Whether these last lines of a dead engine say that there was not enough memory."""
+    text = "\n".join(lines)
+    return any(each.about_memory and each.pattern.search(text) for each in SIGNATURES)

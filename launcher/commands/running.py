@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from launcher import show
+from launcher.commands.cluster import ContextOption, NamespaceOption, show_cluster
 from launcher.commands.options import InstancesArgument, Output, OutputOption, RunDirectoryOption
 from launcher.errors import ProofError, RunDirectoryError
 from launcher.local import drain, logs, pairs, status, stop
@@ -19,8 +20,19 @@ def show_status(
     run_dir: RunDirectoryOption,
     output: OutputOption = Output.TEXT,
     of_pairs: Annotated[bool, typer.Option("--pairs", help="How hand-overs of KV went, instead.")] = False,
+    in_cluster: Annotated[bool, typer.Option("--cluster", help="What runs in a Kubernetes cluster, instead.")] = False,
+    namespace: NamespaceOption = None,
+    context: ContextOption = None,
+    release: Annotated[
+        str | None, typer.Option("--release", show_default="all", help="Of a cluster: this one only.")
+    ] = None,
 ) -> None:
     """What runs, and whether it answers; exit code 1 if something does not."""
+    if not in_cluster and (namespace or context or release):
+        raise typer.BadParameter("--namespace, --context and --release are of a --cluster")
+    if in_cluster:
+        is_healthy = show_cluster(namespace, context, release, as_json=output is Output.JSON)
+        raise typer.Exit(0 if is_healthy else NOT_HEALTHY)
     if of_pairs:
         found = pairs.gather(RunDirectory(run_dir.absolute()))
         show.pairs(found, as_json=output is Output.JSON)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from launcher.loading import Loading
+
 PROXY = "proxy"
 """What stands for the role of the one instance that is no engine."""
 
@@ -19,28 +21,6 @@ class State(StrEnum):
     FAILED = "failed"
     """Ended by itself too often; stays down."""
     STOPPED = "stopped"
-
-
-@dataclass(frozen=True, slots=True)
-class Loading:
-    """How far an instance is with its start."""
-
-    title: str
-    """What it does now."""
-    stage: int = 0
-    stages: int = 1
-    """The current one, from 0, of so many."""
-    done: int = 0
-    of: int = 0
-    """Pieces of this stage, e.g. files of weights; 0 of 0 when the log does not tell."""
-
-    @property
-    def fraction(self) -> float:
-        """Of the whole start, between 0 and 1."""
-        return (self.stage + (self.done / self.of if self.of else 0.0)) / self.stages
-
-    def __str__(self) -> str:
-        return f"{self.title}, {self.done} of {self.of} ({self.done / self.of:.0%})" if self.of else self.title
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,40 +1,10 @@
 """What an engine is doing while it loads, read from its log."""
 
 import os
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-from launcher.local.deployment import Loading
+from launcher import loading
 from launcher.local.keeper import RUN_MARK
-from launcher.log_signatures import SIGNATURES
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One step of an engine's start."""
-
-    title: str
-    marker: re.Pattern[str]
-    """Found in the log line that begins it."""
-
-
-# Log lines of vLLM 0.32, in the order in which they appear.
-STAGES = (
-    Stage("importing vLLM", re.compile(r"\A")),
-    Stage("reading the model's configuration", re.compile(r"non-default args")),
-    Stage("starting the engine core", re.compile(r"Resolved architecture")),
-    _WEIGHTS := Stage("loading weights", re.compile(r"Starting to load model")),
-    Stage("allocating the KV cache", re.compile(r"Loading weights took")),
-    Stage("warming up", re.compile(r"KV cache size")),
-    Stage("starting the server", re.compile(r"init engine .* took")),
-)
-
-_PIECES = re.compile(r"% Completed \| (\d+)/(\d+)")
-"""Of the files of weights."""
-
-# Known ways to die, with what to do about them.
 
 MEANINGFUL = 300
 """Last lines in which to look for what was wrong: vLLM's processes tell of each other's ends below it."""
@@ -47,7 +17,7 @@ class LoadProgress:
         self._log = log
         self._offset = log.stat().st_size if log.exists() else 0
         self._rest = ""
-        self.now = Loading(STAGES[0].title, 0, len(STAGES))
+        self.now = loading.FIRST
 
     def advance(self) -> bool:
         """Read what is new; whether it has come further."""
@@ -61,17 +31,8 @@ class LoadProgress:
                 self._offset = file.tell()
         except FileNotFoundError:  # in the midst of a rotation
             return False
-        for line in lines:
-            self._read(line)
+        self.now = loading.after(lines, self.now)
         return self.now != before
-
-    def _read(self, line: str) -> None:
-        for index in range(self.now.stage + 1, len(STAGES)):
-            if STAGES[index].marker.search(line):
-                self.now = Loading(STAGES[index].title, index, len(STAGES))
-        # Those of a draft come later, and are few.
-        if STAGES[self.now.stage] is _WEIGHTS and (pieces := _PIECES.search(line)):
-            self.now = replace(self.now, done=int(pieces[1]), of=int(pieces[2]))
 
 
 _PART = 16 << 20
@@ -90,16 +51,3 @@ def last_lines(log: Path, count: int = 30, *, runs: int = 1) -> list[str]:
         lines.pop()
     starts = [number for number, line in enumerate(lines) if line.startswith(RUN_MARK) and line.endswith("started")]
     return lines[starts[-min(runs, len(starts))] + 1 if starts else 0 :][-count:]
-
-
-def likely_cause(lines: list[str]) -> str | None:
-    """What these last lines of a dead engine are known to mean, if anything."""
-    text = "\n".join(lines)
-    found = ((each.pattern.search(text), each.hint) for each in SIGNATURES)
-    return next((hint.format(*match.groups()) for match, hint in found if match), None)
-
-
-def wanted_memory(lines: Sequence[str]) -> bool:
-    """Whether these last lines of a dead engine say that there was not enough memory."""
-    text = "\n".join(lines)
-    return any(each.about_memory and each.pattern.search(text) for each in SIGNATURES)

@@ -10,17 +10,19 @@ import httpx
 
 from launcher import machine
 from launcher.errors import InstanceDiedError, LauncherError, NotReadyError
+from launcher.loading import Loading
 from launcher.local import scheduling
 from launcher.local.child import Child
 from launcher.local.crashes import Crashes
-from launcher.local.deployment import PROXY, InstanceState, Loading, State
+from launcher.local.deployment import PROXY, InstanceState, State
 from launcher.local.device_memory import DeviceMemory
 from launcher.local.keeper import marked
-from launcher.local.load_progress import MEANINGFUL, LoadProgress, last_lines, likely_cause, wanted_memory
+from launcher.local.load_progress import MEANINGFUL, LoadProgress, last_lines
 from launcher.local.readiness import ready
 from launcher.local.recipe import Recipe
 from launcher.local.start_order import Ahead
 from launcher.local.turns import Turns
+from launcher.log_signatures import likely_cause, wanted_memory
 
 _LOOK = 0.5
 """Seconds between two looks at the log of a starting engine."""

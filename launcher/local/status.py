@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
-from launcher.local.deployment import PROXY, InstanceState, Loading, State
+from launcher.loading import Loading
+from launcher.local.deployment import PROXY, InstanceState, State
 from launcher.local.run_directory import RunDirectory
 
 _PATIENCE = 3.0

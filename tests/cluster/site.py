@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).parents[2]
-_PROGRAMS = Path(sys.prefix) / "programs"
+PROGRAMS = Path(sys.prefix) / "programs"
 _PYTHON_HOME = Path(sys.executable).resolve().parents[1]
 _OF_THE_SYSTEM = {"usr": "/usr", "lib": "/usr/lib", "lib64": "/usr/lib64", "ld": "/etc/ld.so.cache"}
 _AT = {"lib": "/lib", "lib64": "/lib64"}
@@ -72,7 +72,7 @@ class Site:
 
     def run(self, *command: str, text: str | None = None) -> str:
         """A program's output: kubectl, helm3 or helm4; raises :class:`Refused`."""
-        beside = _PROGRAMS / command[0]
+        beside = PROGRAMS / command[0]
         program = str(beside) if beside.exists() else command[0]
         done = subprocess.run([program, *command[1:]], input=text, capture_output=True, text=True, timeout=300)
         if done.returncode:

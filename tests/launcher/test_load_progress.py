@@ -2,7 +2,9 @@
 
 import pytest
 
-from launcher.local.load_progress import STAGES, LoadProgress, last_lines, likely_cause, wanted_memory
+from launcher.loading import STAGES
+from launcher.local.load_progress import LoadProgress, last_lines
+from launcher.log_signatures import likely_cause, wanted_memory
 
 LOG = """\
 INFO 11-03 10:00:01 [importing.py:68] Triton is installed, but doesn't include CPU backend. Disabling Triton.

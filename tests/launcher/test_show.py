@@ -9,7 +9,8 @@ from rich.console import Console
 
 from launcher import show
 from launcher.console import LoadReporter
-from launcher.local.deployment import Deployment, InstanceState, Loading, State
+from launcher.loading import Loading
+from launcher.local.deployment import Deployment, InstanceState, State
 from launcher.local.status import InstanceReport, StatusReport
 from tests.launcher.builders import plan
 
