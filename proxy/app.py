@@ -101,7 +101,7 @@ def create_apps(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
             if discoverer is not None:
-                await discoverer.first()
+                await discoverer.first(lambda: admission.closing)
             await monitor.check()
             await prover.first(lambda: admission.closing)
             async with asyncio.TaskGroup() as tasks:
