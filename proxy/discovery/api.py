@@ -120,8 +120,8 @@ class Pods:
         if status == _UNKNOWN:
             self._stale = True
             return DiscoveryError(
-                f"the API server does not know the proxy ({status}: {message}): its token is read anew; if that does not "
-                "help, look at the service account, or log in again where KUBECONFIG is used"
+                f"the API server does not know the proxy ({status}: {message}): its token is read anew; if that does "
+                "not help, look at the service account, or log in again where KUBECONFIG is used"
             )
         if status == _DENIED:
             return DiscoveryError(

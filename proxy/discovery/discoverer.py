@@ -69,8 +69,10 @@ class Discoverer:
         finally:
             reading.cancel()
             (failure,) = await asyncio.gather(reading, return_exceptions=True)
-        if isinstance(failure, Exception):
-            self._failed(failure)
+        if isinstance(failure, DiscoveryError):
+            self._judge(str(failure), self._faults)
+        elif isinstance(failure, Exception):
+            raise failure
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -83,9 +85,13 @@ class Discoverer:
                     await self._round()
                 except Expired:
                     pass
+                except DiscoveryError as exc:
+                    seen = False
+                    self._judge(str(exc), self._faults)
                 except Exception as exc:  # if this task died, the topology would stay as it is for ever
                     seen = False
-                    self._failed(exc)
+                    logger.exception("following the cluster failed; trying again")
+                    self._judge(f"{type(exc).__name__}: {exc}", self._faults)
                 pause = pause_after(pause, time.monotonic() - began, seen=seen)
                 await asyncio.sleep(pause * self._random.uniform(0.5, 1.0))
 
@@ -129,13 +135,6 @@ class Discoverer:
             await self._changed.wait()
             self._changed.clear()
             await self._monitor.check()
-
-    def _failed(self, exc: Exception) -> None:
-        if isinstance(exc, DiscoveryError):
-            self._judge(str(exc), self._faults)
-        else:
-            logger.error("following the cluster failed; trying again", exc_info=exc)
-            self._judge(f"{type(exc).__name__}: {exc}", self._faults)
 
     def _judge(self, unseen: str, faults: str) -> None:
         before = self.problem
