@@ -16,7 +16,7 @@ from random import Random
 from proxy.config import Discovery, ProxyConfig
 from proxy.discovery.api import DiscoveryError, Expired, Pods
 from proxy.discovery.pace import FIRST, pause_after
-from proxy.discovery.pods import Pod, topology_of
+from proxy.discovery.pods import Pod, topology_of, unready_of
 from proxy.health.monitor import HealthMonitor
 from proxy.pool import Pool
 
@@ -121,7 +121,8 @@ class Discoverer:
     def _apply(self, unseen: str) -> None:
         topology, draining, faults = topology_of(self._seen.values(), self._config.topology.connector)
         before = [(member.instance, member.draining) for member in self._pool.members]
-        self._pool.follow(replace(self._config, topology=topology, draining=draining))
+        unready = unready_of(self._seen.values())
+        self._pool.follow(replace(self._config, topology=topology, draining=draining), unready)
         after = [(member.instance, member.draining) for member in self._pool.members]
         if after != before:
             names = ", ".join(instance.name for instance in topology.instances)

@@ -95,6 +95,21 @@ async def test_pods_come_change_and_go(cluster):
     await cluster.until(prefill_a=True)
 
 
+async def test_an_engine_that_has_crashed_is_down_and_one_that_ends_is_drained(cluster):
+    cluster.api.put(pod("decode-a", ready=False))
+    cluster.api.put(pod("decode-b", ready=False, ends=True))
+    await cluster.until(prefill_a=True, decode_a=False, decode_b=False)
+    drained = {member.instance.name: member.drained for member in cluster.pool.members}
+    assert drained == {"prefill-a": False, "decode-a": False, "decode-b": True}
+
+
+async def test_an_engine_that_answers_but_is_not_ready_is_drained(cluster):
+    async with FakeEngine("decode") as engine:
+        port = int(engine.url.rpartition(":")[2])
+        cluster.api.put(pod("decode-a", address="127.0.0.1", port=port, ready=False))
+        await until(lambda: any(member.drained and not member.usable for member in cluster.pool.members))
+
+
 async def test_an_instance_that_stays_keeps_its_state(cluster):
     member = cluster.pool.members[0]
     member.in_flight = 7
