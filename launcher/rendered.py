@@ -22,6 +22,8 @@ def write(folder: Path, files: Iterable[PlannedFile], *, force: bool = False) ->
     try:
         folder.mkdir(parents=True, exist_ok=True)
         known = _known(folder / _MANIFEST)
+        if odd := [path for path in wanted if path.exists() and not path.is_file()]:
+            raise RunDirectoryError(f"{', '.join(map(str, odd))}: no ordinary file; choose another --out")
         there = {path: path.read_bytes() for path in {*wanted, *(folder / name for name in known)} if path.exists()}
         strangers = [
             path

@@ -76,7 +76,8 @@ def create_apps(
     pool = Pool(config)
     admission = admission or Admission(settings.admission)
     failures = Failures(shared)
-    metrics = Metrics(registry, pool, failures)
+    forgets = config.discovery is not None and shared is None  # what processes share cannot be dropped
+    metrics = Metrics(registry, pool, failures, forgets=forgets)
     exposition = Exposition(registry, shared, lambda: {member.instance.name for member in pool.members}, metrics.flush)
     totals = Totals(registry, metrics.flush, pool, admission, settings.frozen_after, shared)
     history = History(totals.sample)
@@ -85,7 +86,8 @@ def create_apps(
     releases = Releases(pool, client, metrics)
     monitor = HealthMonitor(pool, client, interval=settings.probe_interval, patience=settings.frozen_after)
     steering = Steering(settings, Random())
-    prover = _prover(settings, pool, client, steering, metrics, releases)
+    apart = Metrics(CollectorRegistry(), pool, forgets=forgets)
+    prover = _prover(settings, pool, client, steering, metrics, apart, releases)
     drift = None
     if settings.reference is not None:
         answers = load_reference(Path(settings.reference.file))
@@ -101,7 +103,7 @@ def create_apps(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
             if discoverer is not None:
-                await discoverer.first()
+                await discoverer.first(lambda: admission.closing)
             await monitor.check()
             await prover.first(lambda: admission.closing)
             async with asyncio.TaskGroup() as tasks:
@@ -178,10 +180,15 @@ def _discoverer(config: ProxyConfig, pool: Pool, monitor: HealthMonitor) -> "Dis
 
 
 def _prover(
-    settings: Settings, pool: Pool, client: EngineClient, steering: Steering, metrics: Metrics, releases: Releases
+    settings: Settings,
+    pool: Pool,
+    client: EngineClient,
+    steering: Steering,
+    metrics: Metrics,
+    apart: Metrics,
+    releases: Releases,
 ) -> Prover:
-    """Its canaries go the way of requests, but are counted apart, and nobody is blamed for them on the way."""
-    apart = Metrics(CollectorRegistry(), pool)
+    """Its canaries go the way of requests, but are counted ``apart``, and nobody is blamed for them on the way."""
     exchange = Exchange(settings.timeouts, pool, steering, client)
     bootstrap = Bootstrap(client, settings.timeouts.prefill)
     handover = HandOver(exchange, pool, steering, bootstrap, apart, releases, NoEvidence)

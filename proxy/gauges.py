@@ -37,7 +37,7 @@ def _speed(pair: Pair, _: float) -> float | None:
 _OF_MEMBERS: Mapping[Instrument, Callable[[Member, float], float | None]] = {
     known.IN_FLIGHT: lambda member, _: member.in_flight,
     known.HEALTHY: lambda member, _: member.healthy,
-    known.INSTANCE_DRAINING: lambda member, _: member.draining,
+    known.INSTANCE_DRAINING: lambda member, _: member.drained,
     known.BREAKER: lambda member, now: member.breaker.state(now) is State.OPEN,
     known.FROZEN: lambda member, _: member.progress.frozen,
     known.SHARE: _received_share,

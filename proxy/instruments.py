@@ -162,7 +162,9 @@ SILENTLY_OFF = _gauge(
 IN_FLIGHT = _gauge("duet_in_flight", ("engine",), "Requests in flight.", "requests", Merge.SUM)
 HEALTHY = _gauge("duet_instance_healthy", ("engine", "role"), "1 when probes say so.", to=Merge.LEAST)
 FROZEN = _gauge("duet_engine_frozen", ("engine",), "1 when it has work, but none of its counters moves.")
-INSTANCE_DRAINING = _gauge("duet_instance_draining", ("engine",), "1 when it gets no new requests.", to=Merge.LEAST)
+INSTANCE_DRAINING = _gauge(
+    "duet_instance_draining", ("engine",), "1 when it gets no new requests on purpose.", to=Merge.LEAST
+)
 BREAKER = _gauge("duet_breaker_open", ("engine",), "1 when failures keep requests away.")
 BREAKER_OPENED = _counter(
     "duet_breaker_opened", ("engine",), "Times that failures have kept requests away from an instance.", "times"

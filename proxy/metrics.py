@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import cached_property
 from http import HTTPStatus
 from typing import Generic, TypeVar
@@ -36,9 +36,10 @@ M = TypeVar("M", bound=MetricWrapperBase)
 class _Labelled(Generic[M]):
     """A metric whose labels are looked up once each: the library does it under a lock."""
 
-    def __init__(self, metric: M) -> None:
+    def __init__(self, metric: M, instrument: Instrument) -> None:
         self._metric = metric
         self._found: dict[tuple[str, ...], M] = {}
+        self._instances = [place for place, label in enumerate(instrument.labels) if label in known.INSTANCES]
 
     def of(self, *labels: str) -> M:
         """That with these labels."""
@@ -46,6 +47,13 @@ class _Labelled(Generic[M]):
         if found is None:
             found = self._found[labels] = self._metric.labels(*labels)
         return found
+
+    def keep(self, instances: Set[str]) -> None:
+        """Drop what tells of others."""
+        gone = [labels for labels in self._found if any(labels[place] not in instances for place in self._instances)]
+        for labels in gone:
+            del self._found[labels]
+            self._metric.remove(*labels)
 
 
 class _Served:
@@ -96,8 +104,13 @@ class Metrics:
     Whoever reads the registry calls :meth:`flush` before. Else they are written within ``_SOON``.
     """
 
-    def __init__(self, registry: CollectorRegistry, pool: Pool, failures: Failures | None = None) -> None:
-        """``pool``: whose models are told apart. ``failures``: where requests that went wrong are kept."""
+    def __init__(
+        self, registry: CollectorRegistry, pool: Pool, failures: Failures | None = None, *, forgets: bool = False
+    ) -> None:
+        """``pool``: whose models are told apart. ``failures``: where requests that went wrong are kept.
+
+        ``forgets``: drop what tells of instances that are gone, as their names do not come back.
+        """
 
         def plain(instrument: Instrument) -> Counter:
             return Counter(instrument.name, instrument.meaning, instrument.labels, registry=registry)
@@ -110,10 +123,10 @@ class Metrics:
             )
 
         def counter(instrument: Instrument) -> _Labelled[Counter]:
-            return _Labelled(plain(instrument))
+            return _Labelled(plain(instrument), instrument)
 
         def histogram(instrument: Instrument) -> _Labelled[Histogram]:
-            return _Labelled(times(instrument))
+            return _Labelled(times(instrument), instrument)
 
         self._pool = pool
         self._kept = failures or Failures()
@@ -137,6 +150,9 @@ class Metrics:
         self._handoff = times(known.HANDOFF)
         self.kv_stranded = plain(known.KV_STRANDED)
         self.kv_released = plain(known.KV_RELEASED)
+        by_instance = (self._handovers, self._handover, self._canaries, self._failures, self._opened, self._suspended)
+        self._by_instance = by_instance if forgets else ()
+        self._instances = frozenset[str]()
 
     def model(self, asked: object) -> str:
         """The label of a model that a request asks for."""
@@ -198,6 +214,11 @@ class Metrics:
         for counter, amount in self._sums.items():
             counter.inc(amount)
         self._sums.clear()
+        instances = frozenset(member.instance.name for member in self._pool.members)
+        if instances != self._instances:
+            self._instances = instances
+            for metric in self._by_instance:
+                metric.keep(instances)
 
     def _note(self, write: Callable[..., None], *values: object) -> None:
         self._later.append((write, values))

@@ -48,6 +48,8 @@ class Member:
     """Of the tokens of reference answers, those that it would choose, too; ``None`` when it was not compared."""
     draining: bool = False
     """Gets no new requests, by configuration."""
+    unready: bool = False
+    """That is because the cluster does not call it ready, and not because it is to end."""
     in_flight: int = 0
     last_turn: int = 0
     """The number of the last request that it was given, counted over the pool; 0 for none."""
@@ -63,6 +65,11 @@ class Member:
     def identity(self) -> Identity:
         """What is known of it: what it says, and for the rest what its configuration says."""
         return Identity(self.instance.name, {**self.instance.fingerprint, **self.observed})
+
+    @property
+    def drained(self) -> bool:
+        """Whether it is kept from requests on purpose; an instance that is not ready since it is down is not."""
+        return self.draining and (self.healthy or not self.unready)
 
     @property
     def usable(self) -> bool:
@@ -87,8 +94,11 @@ class Pool:
         """Names that clients may ask for."""
         self.follow(config)
 
-    def follow(self, config: ProxyConfig) -> None:
-        """Take over topology and draining; requests in flight on an instance that is gone are finished."""
+    def follow(self, config: ProxyConfig, unready: Collection[str] = ()) -> None:
+        """Take over topology and draining; requests in flight on an instance that is gone are finished.
+
+        ``unready``: those of the draining ones that may be ready again.
+        """
         known = {_place(member.instance): member for member in self.members}
         self.members = tuple(
             known.get(_place(instance)) or Member(instance, Breaker(self._limits), progress=Progress(self._patience))
@@ -97,6 +107,7 @@ class Pool:
         for member, instance in zip(self.members, config.topology.instances, strict=True):
             member.instance = instance  # its fingerprint may be another one
             member.draining = instance.name in config.draining
+            member.unready = instance.name in unready
         self.connector = config.topology.connector
         names = {member.instance.name for member in self.members if _place(member.instance) in known}
         self._pairs = {key: pair for key, pair in self._pairs.items() if names.issuperset(key)}

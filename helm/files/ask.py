@@ -63,9 +63,13 @@ def prove(url):
 def ask(arguments):
     """Ask for a completion: what is wrong with the answer, or None."""
     body = {"model": arguments.model, "prompt": PROMPT, "max_tokens": 8, "temperature": 0}
-    status, text, headers = send(arguments.url + "/v1/completions", body, os.environ.get("DUET_CLIENT_KEY"))
+    key = os.environ.get("DUET_CLIENT_KEY")
+    status, text, headers = send(arguments.url + "/v1/completions", body, key)
     if status == 401:
-        sys.exit("the proxy wants a client's key: give test.keys.existingSecret")
+        sys.exit(
+            "the proxy wants a client's key, and %s: name a Secret of this namespace in test.keys.existingSecret, and "
+            "in test.keys.client where in it the key is" % ("knows not this one" if key else "none is there")
+        )
     if status != 200:
         return "%s answers %s" % (arguments.url, "%d: %s" % (status, text) if status else "not: " + text)
     path, bypass = headers.get("X-Duet-Path"), headers.get("X-Duet-Bypass")

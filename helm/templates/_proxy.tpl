@@ -58,6 +58,15 @@ ports:
   {{- if $proxy.adminPort }}
   - {name: admin, containerPort: {{ $proxy.adminPort }}, protocol: TCP}
   {{- end }}
+# It listens when it has seen the cluster and sent the first canaries, which may take as long as the profile lets them.
+startupProbe:
+  httpGet:
+    path: /health
+    port: http
+    scheme: {{ $proxy.tls | ternary "HTTPS" "HTTP" }}
+  periodSeconds: 2
+  timeoutSeconds: 10
+  failureThreshold: 300
 readinessProbe:
   httpGet:
     path: /ready

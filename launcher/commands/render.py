@@ -11,6 +11,7 @@ import typer
 
 from launcher import loader, machine, preflight, rendered
 from launcher.cluster.judged import judged
+from launcher.cluster.names import release_of
 from launcher.cluster.values import to_yaml
 from launcher.commands.options import ModelOption, ProfileArgument, SetOption, name_of, warn, with_model
 from launcher.plan import PlannedFile
@@ -66,7 +67,8 @@ def _helm(profile: Profile, name: str, out: Path | None, *, force: bool) -> None
     else:
         file = out.absolute()
         rendered.write(file.parent, [PlannedFile(str(file), text)], force=force)
-        typer.echo(f"wrote {shlex.quote(str(out))}\n\nhelm install {name} ./helm --values {shlex.quote(str(out))}")
+        shown = shlex.quote(str(out))
+        typer.echo(f"wrote {shown}\n\nhelm install {release_of(name)} ./helm --values {shown}")
     warn(found.findings)
 
 

@@ -163,7 +163,7 @@ def instances(pool: Pool) -> list[dict[str, object]]:
             "role": member.instance.role,
             "url": member.instance.url,
             "healthy": member.healthy,
-            "draining": member.draining,
+            "draining": member.drained,
             "breaker": member.breaker.state(now),
             "in_flight": member.in_flight,
             "reason": member.reason or member.breaker.reason or blamed.get(member.instance.name, ""),

@@ -18,7 +18,7 @@ _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _PATIENCE = 10.0
 """Seconds, for an answer to begin."""
 _GONE = 410
-_DENIED = (401, 403)
+_UNKNOWN, _DENIED = 401, 403
 
 
 class DiscoveryError(Exception):
@@ -37,6 +37,8 @@ class Pods:
         self._discovery = discovery
         self._environ = environ
         self._api: client.CoreV1Api | None = None
+        self._stale = False
+        """Whether credentials may have changed since they were read."""
         self._namespace = discovery.namespace or ""
 
     async def all(self) -> tuple[list[Pod], str]:
@@ -82,6 +84,9 @@ class Pods:
             await self._api.api_client.close()
 
     async def _open(self) -> client.CoreV1Api:
+        if self._api is not None and self._stale:
+            await self._api.api_client.close()
+            self._api = None
         if self._api is None:
             settings = client.Configuration()
             settings.retries = None
@@ -94,7 +99,7 @@ class Pods:
                 )
                 context = loader.current_context["context"]
                 self._namespace = self._namespace or context.get("namespace") or "default"
-            self._api = client.CoreV1Api(client.ApiClient(settings))
+            self._api, self._stale = client.CoreV1Api(client.ApiClient(settings)), False
         return self._api
 
     async def _document(self, answer: aiohttp.ClientResponse) -> dict[str, Any]:
@@ -112,7 +117,13 @@ class Pods:
     def _refusal(self, status: int, message: str) -> DiscoveryError:
         if status == _GONE:
             return Expired(message)
-        if status in _DENIED:
+        if status == _UNKNOWN:
+            self._stale = True
+            return DiscoveryError(
+                f"the API server does not know the proxy ({status}: {message}): its token is read anew; if that does "
+                "not help, look at the service account, or log in again where KUBECONFIG is used"
+            )
+        if status == _DENIED:
             return DiscoveryError(
                 f"the proxy may not see pods in the namespace {self._namespace} ({status}: {message}): give its "
                 "service account a Role with the verbs get, list and watch on pods there, as the Helm chart does"
@@ -130,6 +141,7 @@ class Pods:
         except TimeoutError as exc:
             raise DiscoveryError("the API server does not answer in time") from exc
         except (aiohttp.ClientError, client.ApiException, OSError) as exc:
+            self._stale = True  # it may have another certificate now
             raise DiscoveryError(f"the API server cannot be reached: {type(exc).__name__}: {exc}") from exc
         except (ValueError, KeyError, TypeError) as exc:
             raise DiscoveryError(f"the API server's answer makes no sense: {exc!r}") from exc

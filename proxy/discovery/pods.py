@@ -40,6 +40,11 @@ def topology_of(
     return Topology(tuple(instances), connector), tuple(draining), tuple(faults)
 
 
+def unready_of(pods: Iterable[Pod]) -> frozenset[str]:
+    """The names of those that get nothing new only because they are not ready: they may have crashed."""
+    return frozenset(_name(pod) for pod in pods if not _ends(pod) and not _is_ready(pod))
+
+
 def _instance(pod: Pod, connector: ConnectorKind | None) -> Instance | None:
     """``None`` while it has no address or when it has ended; raises :class:`ValueError` for what cannot be one."""
     status, labels = pod.get("status") or {}, _labels(pod)

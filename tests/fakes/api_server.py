@@ -26,6 +26,8 @@ class FakeApiServer:
         self.version = 1
         self.refusal: tuple[int, str] | None = None
         """Status and message of every answer."""
+        self.token = "none"
+        """The only one that it knows."""
         self.expired = False
         """Whether a watch is told once that its version is too old."""
         self.deaf = False
@@ -69,7 +71,7 @@ class FakeApiServer:
         self._listener.close()
 
     def kubeconfig(self, folder: Path) -> str:
-        """A file by which clients find it."""
+        """A file by which clients find it, and its token."""
         file = folder / "kubeconfig"
         named = [{"name": "fake", "cluster": {"server": f"http://127.0.0.1:{self._port}"}}]
         context = {"cluster": "fake", "user": "fake", "namespace": "llm"}
@@ -77,7 +79,7 @@ class FakeApiServer:
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": named,
-            "users": [{"name": "fake", "user": {"token": "none"}}],
+            "users": [{"name": "fake", "user": {"token": self.token}}],
             "contexts": [{"name": "fake", "context": context}],
             "current-context": "fake",
         }
@@ -115,6 +117,8 @@ class FakeApiServer:
         if self.refusal is not None:
             status, message = self.refusal
             return JSONResponse({"kind": "Status", "message": message, "code": status}, status)
+        if request.headers["authorization"] != f"Bearer {self.token}":
+            return JSONResponse({"kind": "Status", "message": "Unauthorized", "code": 401}, 401)
         if "watch" in request.query_params:
             since, within = int(request.query_params["resourceVersion"]), request.query_params["timeoutSeconds"]
             return StreamingResponse(self._watch(since, float(within)))

@@ -4,6 +4,8 @@ import asyncio
 import sys
 from asyncio.subprocess import PIPE, STDOUT
 
+import pytest
+
 from proxy.settings import Canary, ClientKey, ConditionalPD, Settings
 from tests.fakes.engine import FakeEngine
 from tests.helm.charts import CHART
@@ -80,9 +82,11 @@ async def test_a_proxy_that_is_not_there_fails():
     assert "http://127.0.0.1:9 answers not: " in said
 
 
-async def test_a_key_that_is_missing_is_said(start: StartDuet):
+@pytest.mark.parametrize(("key", "said_of_it"), [("wrong", "knows not this one"), ("", "none is there")])
+async def test_a_key_that_is_missing_is_said(start: StartDuet, key: str, said_of_it: str):
     keys = (ClientKey(name="web", sha256="0" * 64),)
     duet = await start(settings=Settings(client_keys=keys))
-    status, said = await _ask(duet.url, "--pd", key="wrong")
+    status, said = await _ask(duet.url, "--pd", key=key)
     assert status == 1
+    assert said_of_it in said
     assert "test.keys.existingSecret" in said

@@ -23,6 +23,16 @@ def test_the_proxy_ends_before_it_is_killed(rendered: Rendered, helm: Helm):
         assert 5 + drain + 1 < proxy["terminationGracePeriodSeconds"]
 
 
+def test_the_proxy_is_not_killed_while_its_first_canary_may_run(rendered: Rendered):
+    for profile in PROFILES:
+        pod = named(rendered[f"plain {profile}"], "Deployment", "pd-proxy")["spec"]["template"]["spec"]
+        [proxy] = pod["containers"]
+        canary = json.loads(plan(profile)["proxy"]["config"])["settings"]["canary"]["timeout"]
+        probe = proxy["startupProbe"]
+        assert probe["httpGet"] == proxy["livenessProbe"]["httpGet"]
+        assert probe["periodSeconds"] * probe["failureThreshold"] > 10 * canary
+
+
 def test_a_rollout_may_take_as_long_as_a_start(manifests: list[Manifest]):
     deadlines = {
         each["metadata"]["name"]: each["spec"]["progressDeadlineSeconds"] for each in of_kind(manifests, "Deployment")

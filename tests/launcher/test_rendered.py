@@ -1,5 +1,6 @@
 """Files for other programs: all or none, and nothing that is somebody else's."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,11 @@ def test_a_broken_manifest_is_as_none(tmp_path: Path):
     (tmp_path / ".duet-rendered.json").write_text("[]")
     write(tmp_path, files(tmp_path, a="1"))
     assert (tmp_path / "a").read_text() == "1"
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_what_is_no_ordinary_file_is_neither_read_nor_replaced(tmp_path: Path, force: bool):
+    os.mkfifo(tmp_path / "a")  # who reads it waits for ever; a device may never end
+    with pytest.raises(RunDirectoryError, match="a: no ordinary file; choose another --out"):
+        write(tmp_path, files(tmp_path, a="1"), force=force)
+    assert (tmp_path / "a").is_fifo()

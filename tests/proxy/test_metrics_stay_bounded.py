@@ -18,7 +18,7 @@ from proxy.metrics import Metrics
 from proxy.pool import Pool
 from proxy.record import Outcome, Record
 from proxy.settings import Settings
-from proxy.topology import Topology
+from proxy.topology import ConnectorKind, Instance, Role, Topology
 from tests.fakes.engine import FakeEngine, Fault
 from tests.proxy.conftest import topology_of
 from tests.proxy.program import running
@@ -59,6 +59,35 @@ async def test_made_up_paths_methods_and_statuses_make_few_samples(start):
     samples = [each for family in text_string_to_metric_families(text) for each in family.samples]
     assert len([each for each in samples if each.name == "duet_requests_total"]) < 8
     assert "made" not in text.lower()
+
+
+def series_after(pods: int, *, forgets: bool) -> int:
+    """How many a registry has when so many instances have come, were counted and have gone."""
+    registry, pool = CollectorRegistry(), Pool(ProxyConfig(Topology(())))
+    metrics = Metrics(registry, pool, forgets=forgets)
+
+    async def churn() -> None:
+        for number in range(pods):
+            instances = (
+                Instance(f"prefill-{number}", Role.PREFILL, f"http://prefill-{number}"),
+                Instance(f"decode-{number}", Role.DECODE, f"http://decode-{number}"),
+            )
+            pool.follow(ProxyConfig(Topology(instances, ConnectorKind.NIXL_PULL)))
+            [pair] = pool.pairs()
+            metrics.handed_over(pair, well=True, seconds=0.1)
+            metrics.suspended(pair)
+            metrics.opened(pair.decode)
+            metrics.flush()
+        pool.follow(ProxyConfig(Topology(())))
+        metrics.flush()
+
+    asyncio.run(churn())
+    return sum(len(family.samples) for family in registry.collect())
+
+
+def test_where_names_never_come_back_nothing_is_kept_of_instances_that_are_gone():
+    assert series_after(50, forgets=True) == series_after(0, forgets=True)
+    assert series_after(50, forgets=False) > series_after(0, forgets=False), "some had been counted"
 
 
 def instances_in(text: str) -> set[str]:

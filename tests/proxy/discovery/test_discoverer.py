@@ -50,7 +50,7 @@ async def following(api: FakeApiServer, folder, reconcile: float) -> AsyncIterat
     pool, client = Pool(config), EngineClient()
     monitor = HealthMonitor(pool, client, interval=60, patience=2)
     discoverer = Discoverer(config, discovery, pool, monitor, {"KUBECONFIG": api.kubeconfig(folder)})
-    await discoverer.first()
+    await discoverer.first(lambda: False)
     running = asyncio.create_task(discoverer.run())
     try:
         yield Cluster(api, pool, discoverer)
@@ -93,6 +93,21 @@ async def test_pods_come_change_and_go(cluster):
     await cluster.until(prefill_a=True, decode_a=False)
     cluster.api.delete("decode-a")
     await cluster.until(prefill_a=True)
+
+
+async def test_an_engine_that_has_crashed_is_down_and_one_that_ends_is_drained(cluster):
+    cluster.api.put(pod("decode-a", ready=False))
+    cluster.api.put(pod("decode-b", ready=False, ends=True))
+    await cluster.until(prefill_a=True, decode_a=False, decode_b=False)
+    drained = {member.instance.name: member.drained for member in cluster.pool.members}
+    assert drained == {"prefill-a": False, "decode-a": False, "decode-b": True}
+
+
+async def test_an_engine_that_answers_but_is_not_ready_is_drained(cluster):
+    async with FakeEngine("decode") as engine:
+        port = int(engine.url.rpartition(":")[2])
+        cluster.api.put(pod("decode-a", address="127.0.0.1", port=port, ready=False))
+        await until(lambda: any(member.drained and not member.usable for member in cluster.pool.members))
 
 
 async def test_an_instance_that_stays_keeps_its_state(cluster):
@@ -160,6 +175,42 @@ async def test_rights_that_are_missing_are_named_with_the_fix(api, tmp_path):
         await cluster.until(decode_a=True)
 
 
+async def test_a_token_that_is_no_longer_known_is_read_anew(api, tmp_path):
+    async with following(api, tmp_path, 1.0) as cluster:
+        await api.begun.wait()
+        api.token = "second"
+        await until(lambda: "does not know the proxy (401: Unauthorized)" in cluster.discoverer.problem)
+        api.kubeconfig(tmp_path)
+        api.put(pod("decode-a"))
+        await cluster.until(decode_a=True)
+        assert cluster.discoverer.problem == ""
+
+
+async def test_another_configuration_does_not_hide_that_the_cluster_cannot_be_seen(cluster):
+    await cluster.api.stop()
+    await until(lambda: "cannot be reached" in cluster.discoverer.problem)
+    connector = Topology((), ConnectorKind.NIXL_PUSH)
+    cluster.discoverer.follow(ProxyConfig(connector, discovery=Discovery(SELECTOR)))
+    assert "cannot be reached" in cluster.discoverer.problem
+    assert cluster.state() == {"prefill-a": True}
+    assert cluster.pool.connector is ConnectorKind.NIXL_PUSH
+    await cluster.api.start()
+
+
+async def test_who_is_to_end_does_not_wait_for_an_api_server_that_hangs(api, tmp_path):
+    api.answers.clear()
+    discovery = Discovery(SELECTOR)
+    config = ProxyConfig(Topology(()), discovery=discovery)
+    pool, client = Pool(config), EngineClient()
+    monitor = HealthMonitor(pool, client, interval=60, patience=2)
+    discoverer = Discoverer(config, discovery, pool, monitor, {"KUBECONFIG": api.kubeconfig(tmp_path)})
+    asked = iter((False, True))
+    await discoverer.first(lambda: next(asked))
+    assert discoverer.problem == "the cluster was not asked yet"
+    await discoverer.aclose()
+    await client.aclose()
+
+
 async def test_an_answer_that_makes_no_sense_changes_nothing(cluster):
     cluster.api.watches[0].put_nowait(b"not JSON\n")
     await until(lambda: "makes no sense" in cluster.discoverer.problem)
@@ -186,7 +237,7 @@ async def test_without_any_cluster_that_is_the_problem(tmp_path):
     pool, client = Pool(config), EngineClient()
     monitor = HealthMonitor(pool, client, interval=60, patience=2)
     discoverer = Discoverer(config, discovery, pool, monitor, {"KUBECONFIG": str(tmp_path / "none")})
-    await discoverer.first()
+    await discoverer.first(lambda: False)
     assert "no cluster is known" in discoverer.problem
     assert "set KUBECONFIG" in discoverer.problem
     await discoverer.aclose()
