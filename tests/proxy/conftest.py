@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.app import create_apps
 from proxy.cli import listen
-from proxy.config import ProxyConfig, dump
+from proxy.config import Discovery, ProxyConfig, dump
 from proxy.server import options
 from proxy.settings import Canary, FailurePolicy, Settings, Timeouts
 from proxy.topology import ConnectorKind, Instance, Role, Topology
@@ -115,6 +115,7 @@ class StartDuet(Protocol):
         settings: Settings | None = None,
         canary: Canary | None = None,
         follow: bool = False,
+        discovery: Discovery | None = None,
     ) -> Duet:
         """No canaries unless they are asked for: most tests count requests."""
         ...
@@ -134,12 +135,14 @@ async def start(tmp_path: Path) -> AsyncIterator[StartDuet]:
             settings: Settings | None = None,
             canary: Canary | None = None,
             follow: bool = False,
+            discovery: Discovery | None = None,
         ) -> Duet:
             chosen = [FakeEngine("prefill"), FakeEngine("decode")] if engines is None else engines
             for engine in chosen:
                 await stack.enter_async_context(engine)
+            topology = topology_of(chosen)
             config = ProxyConfig(
-                topology_of(chosen),
+                topology if discovery is None else replace(topology, instances=()),
                 replace(
                     settings or Settings(),
                     failure_policy=policy,
@@ -147,6 +150,7 @@ async def start(tmp_path: Path) -> AsyncIterator[StartDuet]:
                     probe_interval=probe_interval,
                     canary=canary or Canary(enabled=False),
                 ),
+                discovery,
             )
             file = tmp_path / "proxy.json" if follow else None
             if file is not None:
