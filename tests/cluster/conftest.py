@@ -69,9 +69,11 @@ def namespace(site: Site) -> Iterator[str]:
 
 
 @pytest.fixture
-def release(site: Site, namespace: str, tmp_path: Path) -> Release:
+def release(site: Site, namespace: str, tmp_path: Path) -> Iterator[Release]:
     """Not installed yet."""
-    return Release(site, namespace, tmp_path)
+    found = Release(site, namespace, tmp_path)
+    yield found
+    found.close()
 
 
 MakeValues = Callable[..., dict[str, Any]]

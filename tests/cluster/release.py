@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+import subprocess
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from tests.cluster.site import REPOSITORY, Refused, Site
+from tests.ports import free_port
 
 CHART = str(REPOSITORY / "helm")
 PATIENCE = 120.0
@@ -20,9 +22,12 @@ PATIENCE = 120.0
 class Release:
     """Of the name ``pd``."""
 
-    def __init__(self, site: Site, namespace: str, folder: Path, helm: str = "helm3") -> None:
-        """``folder``: for files of values; ``helm``: which version installs it."""
-        self.site, self.namespace, self._folder, self._helm = site, namespace, folder, helm
+    def __init__(self, site: Site, namespace: str, folder: Path) -> None:
+        """``folder``: for files of values."""
+        self.site, self.namespace, self._folder = site, namespace, folder
+        self.by = "helm3"
+        """Or ``helm4``: what installs it."""
+        self._forwards = ExitStack()
 
     def install(self, values: dict[str, Any], *, wait: bool = True) -> None:
         """Or upgrade; with ``wait`` until all is ready."""
@@ -51,7 +56,7 @@ class Release:
 
     def helm(self, *arguments: str) -> str:
         """Its output."""
-        return self.site.run(self._helm, *arguments, "--namespace", self.namespace)
+        return self.site.run(self.by, *arguments, "--namespace", self.namespace)
 
     def kubectl(self, *arguments: str, text: str | None = None) -> str:
         """Its output."""
@@ -68,9 +73,22 @@ class Release:
         return [p["metadata"]["name"] for p in self.pods(component) if "deletionTimestamp" not in p["metadata"]]
 
     def url(self) -> str:
-        """Of the proxy's Service."""
-        service = self.site.get("service", "pd-proxy", "--namespace", self.namespace)
-        return f"http://{service['spec']['clusterIP']}:{service['spec']['ports'][0]['port']}"
+        """Of the proxy's Service; from outside of the cluster it is forwarded to, until :meth:`close`."""
+        service = self.site.get("service", "pd-proxy", "--namespace", self.namespace)["spec"]
+        port = service["ports"][0]["port"]
+        if self.site.program is not None:
+            return f"http://{service['clusterIP']}:{port}"
+        mine = free_port()
+        command = self.site.command("kubectl", "--namespace", self.namespace, "port-forward", "service/pd-proxy")
+        process = subprocess.Popen([*command, f"{mine}:{port}"], stdout=subprocess.PIPE, text=True)
+        self._forwards.callback(_end, process)
+        assert process.stdout is not None
+        assert "Forwarding" in process.stdout.readline()
+        return f"http://127.0.0.1:{mine}"
+
+    def close(self) -> None:
+        """Forward no more."""
+        self._forwards.close()
 
     async def hands_over(self, client: httpx.AsyncClient, pairs: int = 1) -> None:
         """Wait until so many pairs get requests."""
@@ -92,3 +110,8 @@ class Release:
             said = f"{what}: {found!r} and not {answer!r} after {PATIENCE:.0f} s"
             assert time.monotonic() < deadline, f"{said}\n{self.kubectl('get', 'pods')}"
             await asyncio.sleep(0.1)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    process.terminate()
+    process.communicate(timeout=20)

@@ -70,11 +70,14 @@ class Site:
             "proxy": {**code, **small, "extraEnv": variables[-3:]},
         }
 
+    def command(self, program: str, *arguments: str) -> list[str]:
+        """Of kubectl, helm3 or helm4, wherever that is."""
+        beside = PROGRAMS / program
+        return [str(beside) if beside.exists() else program, *arguments]
+
     def run(self, *command: str, text: str | None = None) -> str:
-        """A program's output: kubectl, helm3 or helm4; raises :class:`Refused`."""
-        beside = PROGRAMS / command[0]
-        program = str(beside) if beside.exists() else command[0]
-        done = subprocess.run([program, *command[1:]], input=text, capture_output=True, text=True, timeout=300)
+        """A program's output; raises :class:`Refused`."""
+        done = subprocess.run(self.command(*command), input=text, capture_output=True, text=True, timeout=300)
         if done.returncode:
             raise Refused(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout

@@ -2,14 +2,12 @@
 
 import pytest
 
-from tests.cluster.release import Release
-
 ASK = {"model": "fake", "prompt": "one two three", "max_tokens": 4}
 
 
 @pytest.mark.parametrize("helm", ["helm3", "helm4"])
-async def test_a_release_is_installed_upgraded_rolled_back_and_removed(site, namespace, tmp_path, fakes, client, helm):
-    release = Release(site, namespace, tmp_path, helm)
+async def test_a_release_is_installed_upgraded_rolled_back_and_removed(release, site, namespace, fakes, client, helm):
+    release.by = helm
     release.install(fakes())
     proxy = client()
     await release.hands_over(proxy)
