@@ -21,13 +21,16 @@ def main(argv=None):
     """Print what was found. Pairs are proven when they are new, so at first there may be none that works."""
     arguments = _arguments(argv)
     deadline = time.monotonic() + arguments.within
+    told = None
     while True:
         problem = look(arguments)
         if problem is None:
             return
         if time.monotonic() > deadline:
             sys.exit(problem)
-        print("%s; again" % problem, flush=True)
+        if problem != told:
+            print("%s; asking again" % problem, flush=True)
+            told = problem
         time.sleep(2)
 
 
@@ -50,6 +53,8 @@ def prove(url):
     if status != 200:
         return "%s/pairs/prove answers %s" % (url, "%d: %s" % (status, text) if status else "not: " + text)
     pairs = json.loads(text)["pairs"]
+    if not pairs:
+        return "the proxy sees no pair of a prefill and a decode engine: `kubectl get pods` shows which is not ready"
     wrong = 0
     for pair in pairs:
         proof = pair["proof"] or {"verdict": "undecided", "reason": pair["reason"], "tokens": 0}
@@ -57,7 +62,7 @@ def prove(url):
         print("%s -> %s: %s, %d KV tokens %s" % found)
         # Of a pair that is away, or too busy, nothing is known; engines may be unable to say.
         wrong += proof["verdict"] not in ("proven", "undecided", "impossible")
-    return "%d of %d pairs do not hand over KV" % (wrong, len(pairs)) if wrong or not pairs else None
+    return "%d of %d pairs do not hand over KV" % (wrong, len(pairs)) if wrong else None
 
 
 def ask(arguments):

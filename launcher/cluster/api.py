@@ -55,7 +55,9 @@ class Cluster:
                 )
                 self.namespace = namespace or _namespace_of(context, files)
         except (ConfigException, OSError) as exc:
-            raise ClusterError(f"no cluster is known: {exc}; set KUBECONFIG, or give another --context") from exc
+            raise ClusterError(
+                f"no cluster is known: {str(exc).rstrip('.')}; set KUBECONFIG, or give another --context"
+            ) from exc
         self.where = f"--namespace {self.namespace}" + (f" --context {shlex.quote(context)}" if context else "")
         self._api = client.ApiClient(settings)
         self._notes: list[str] = []
@@ -80,6 +82,11 @@ class Cluster:
         """Those of a release, ended ones too; not those of its tests."""
         found = self._list("api/v1", "pods", [("labelSelector", f"{RELEASE}={release}")])
         return [pod for pod in found if "helm.sh/hook" not in (pod["metadata"].get("annotations") or {})]
+
+    def lacks_namespace(self) -> bool:
+        """Whether it is known that the namespace is not there; not everybody may ask."""
+        status, _ = self._get(f"api/v1/namespaces/{self.namespace}", [])
+        return status == _MISSING
 
     def close(self) -> None:
         """Its connections."""

@@ -15,7 +15,7 @@ from launcher.cluster.rollout import deadline
 from launcher.cluster.screen import WaitingScreen
 from launcher.cluster.values import to_yaml
 from launcher.cluster.wait import Clock, Eyes, until_gone, until_ready
-from launcher.errors import LauncherError
+from launcher.errors import ClusterError, LauncherError
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,12 @@ class Deployer:
 
     def preview(self, wanted: Wanted) -> None:
         """What would change; changes nothing."""
+        self._check_namespace(wanted)
         self._show(self._helm.installed(wanted.release), wanted)
 
     def deploy(self, wanted: Wanted, within: float | None) -> None:
         """Install or upgrade, and wait until it serves; seconds at most, by default what the plan allows."""
+        self._check_namespace(wanted)
         installed = self._helm.installed(wanted.release)
         if installed:
             self._show(installed, wanted)
@@ -71,6 +73,13 @@ class Deployer:
         self._watch(lambda shown: until_gone(self._cluster, release, shown, self._clock))
         self._tell(f"{release} is gone")
 
+    def _check_namespace(self, wanted: Wanted) -> None:
+        if not wanted.create_namespace and self._cluster.lacks_namespace():
+            name = self._cluster.namespace  # a preview by Helm would not miss it
+            raise ClusterError(
+                f"there is no namespace {name}: give --create-namespace, or `kubectl create namespace {name}`"
+            )
+
     def _wait(self, release: str, within: float, *, has_earlier: bool) -> None:
         try:
             self._watch(lambda shown: until_ready(self._cluster, release, within, shown, self._clock))
@@ -79,7 +88,7 @@ class Deployer:
             for verb in ("status --cluster --release", *["rollback"] * has_earlier, "undeploy"):
                 self._tell(f"  launcher {verb} {release} {self._cluster.where}")
             raise
-        self._tell(f"{release} serves")
+        self._tell(f"{release} serves; how to ask it: helm get notes {release} {self._helm.where}")
 
     def _watch(self, story: Callable[[WaitingScreen], object]) -> None:
         shown = WaitingScreen(self._console)

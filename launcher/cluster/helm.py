@@ -2,12 +2,14 @@
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from launcher.cluster.chart import shipped
 from launcher.errors import ClusterError, ReleaseError
 
 _OLDEST = (3, 13)
@@ -17,6 +19,9 @@ _HINTS = (
     (r"another operation .* in progress", "an earlier one was broken off: `launcher rollback RELEASE` or `undeploy`"),
     (r'namespaces "[^"]+" not found', "make it, or give --create-namespace"),
     (r"invalid ownership metadata|already exists", "another release or person made it: choose another --release"),
+    (r"the specifications of the schema", "`helm show values {chart}` explains all there are"),
+    (r"no matches for kind", "its operator is not in this cluster: install that first, or turn its values off"),
+    (r"release has no -?\d+ version", "`helm history RELEASE` lists the revisions that are kept"),
     (r"unreachable", "check KUBECONFIG, --context and that the API server can be reached"),
     (r"forbidden", "ask for rights in this namespace: `kubectl auth can-i --list`"),
 )
@@ -53,6 +58,7 @@ class Helm:
         self._program = program
         self._environ = dict(environ)
         self._where = ["--namespace", namespace, *(["--kube-context", context] if context else [])]
+        self.where = shlex.join(self._where)
         version = self._text("version", "--template", "{{.Version}}")
         numbers = re.match(r"v(\d+)\.(\d+)", version)
         if numbers is None or (int(numbers[1]), int(numbers[2])) < _OLDEST:
@@ -130,6 +136,7 @@ def _refusal(verb: str, said: str) -> ClusterError | ReleaseError:
     lines = [line for line in said.splitlines() if not _CHATTER.match(line)]
     text = re.sub(r"^(Error|level=ERROR msg=): ?", "", " ".join(lines)) or "it says nothing"
     hint = next((f"; {fix}" for pattern, fix in _HINTS if re.search(pattern, text)), "")
+    hint = hint.replace("{chart}", shlex.quote(str(shipped())))
     message = f"helm {verb}: {text}{hint}"
     return ClusterError(message) if _UNREACHABLE.search(text) else ReleaseError([message])
 

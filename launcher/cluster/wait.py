@@ -43,6 +43,9 @@ class Eyes(Protocol):
     def pods(self, release: str) -> Sequence[Object]:
         """Its pods."""
 
+    def lacks_namespace(self) -> bool:
+        """Whether it is known that the namespace is not there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:

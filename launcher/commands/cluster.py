@@ -53,10 +53,18 @@ def deploy_profile(
     overrides: SetOption = None,
     model: ModelOption = None,
     values: Annotated[
-        list[Path] | None, typer.Option("--values", "-f", help="File of values of the chart; may be repeated.")
+        list[Path] | None,
+        typer.Option(
+            *("--values", "-f"),
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Values of the chart, which win over the plan; may be repeated.",
+        ),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--helm-set", metavar="KEY=VALUE", help="One value of the chart.")
+        list[str] | None,
+        typer.Option("--helm-set", metavar="KEY=VALUE", help="One value of the chart; may be repeated."),
     ] = None,
     within: WithinOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")] = False,

@@ -39,7 +39,7 @@ def launch(site, namespace, tmp_path):
 def test_a_profile_is_deployed_upgraded_in_vain_rolled_back_and_taken_away(launch, site, namespace):
     done = launch("deploy")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith("pd serves\n")
+    assert done.stdout.endswith(f"pd serves; how to ask it: helm get notes pd --namespace {namespace}\n")
     assert launch("status", "--cluster").returncode == 0
     assert launch("deploy", "--dry-run").stdout == "nothing changes\n"
 

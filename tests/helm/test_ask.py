@@ -54,7 +54,14 @@ async def test_pd_that_is_bypassed_fails(start: StartDuet):
     duet = await start(engines=[FakeEngine("decode")])
     status, said = await _ask(duet.url, "--pd")
     assert status == 1
-    assert "0 of 0 pairs do not hand over KV" in said
+    assert "the proxy sees no pair of a prefill and a decode engine" in said
+
+
+async def test_what_stays_wrong_is_said_once_while_it_lasts(start: StartDuet):
+    decode = FakeEngine("decode")
+    duet = await start(engines=[decode])
+    _, said = await _ask(duet.url, "--pd", within="3")
+    assert said.count("; asking again") == 1, said
 
 
 async def test_a_pair_that_is_not_proven_yet_is_asked_again(start: StartDuet):

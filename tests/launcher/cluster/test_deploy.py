@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -52,8 +53,8 @@ class Here:
         clock = Clock(lambda: self._seconds, lambda: NOW, self._pause)
         self.deployer = Deployer(Helm(self.cluster.namespace, None, helm.environ), self.cluster, console, clock)
 
-    def deploy(self, *, within: float | None = None, dry_run: bool = False) -> None:
-        wanted = Wanted("pd", "./chart", PLAN, [Path("mine.yaml")], ["proxy.replicas=2"], create_namespace=True)
+    def deploy(self, *, within: float | None = None, dry_run: bool = False, create: bool = True) -> None:
+        wanted = Wanted("pd", "./chart", PLAN, [Path("mine.yaml")], ["proxy.replicas=2"], create_namespace=create)
         self.deployer.preview(wanted) if dry_run else self.deployer.deploy(wanted, within)
 
     @property
@@ -97,7 +98,7 @@ def test_a_release_is_installed_and_waited_for(here, cluster, helm):
     told = [line.split(maxsplit=1)[1] for line in here.said.splitlines() if line.startswith("  pd-decode-1-abcde ")]
     steps = [text.partition(" (")[0] for text in told if not text.startswith("!")]
     assert steps == ["waits for a node", "reading the model's configuration", "ready"]
-    assert here.said.endswith("pd serves\n")
+    assert here.said.endswith("pd serves; how to ask it: helm get notes pd --namespace llm\n")
 
 
 def test_helm_gets_the_plan_then_what_the_user_says(here, cluster, helm):
@@ -254,6 +255,45 @@ def test_helms_refusal_is_one_error_with_what_to_do(here, cluster, helm):
     assert cluster.asked == []
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_namespace_that_is_not_there_is_said_before_anything_is_made(here, cluster, helm, dry_run):
+    cluster.status["llm"] = 404
+    with pytest.raises(ClusterError, match="there is no namespace llm: give --create-namespace"):
+        here.deploy(dry_run=dry_run, create=False)
+    assert helm.releases == {}
+
+
+def test_who_may_not_ask_for_namespaces_deploys_all_the_same(here, cluster, helm):
+    serves(cluster)
+    cluster.status["llm"] = 403
+    here.deploy(create=False)
+    assert "pd" in helm.releases
+
+
+@pytest.mark.parametrize(
+    ("said", "fix"),
+    [
+        (
+            "values don't meet the specifications of the schema(s) in the following chart(s)",
+            f"`helm show values {chart.shipped()}` explains all there are",
+        ),
+        ('no matches for kind "ServiceMonitor" in version "v1"', "install that first, or turn its values off"),
+        ("release has no 17 version", "`helm history RELEASE` lists the revisions that are kept"),
+    ],
+)
+def test_helms_refusals_say_what_to_do(here, helm, said, fix):
+    (helm.folder / "refusal").write_text(f"Error: {said}\n")
+    with pytest.raises(ReleaseError, match=re.escape(fix)):
+        here.deploy()
+
+
+def test_a_file_of_values_that_is_not_there_is_a_wrong_command_line(launch, helm):
+    process = launch("deploy", "demo", "--values", "nowhere.yaml")
+    _, complaint = process.communicate()
+    assert (process.returncode, "nowhere.yaml" in complaint) == (2, True)
+    assert helm.releases == {}
+
+
 def test_a_cluster_that_helm_does_not_reach_is_no_release(here, helm):
     (helm.folder / "refusal").write_text("Error: Kubernetes cluster unreachable: connection refused")
     with pytest.raises(ClusterError, match="check KUBECONFIG"):
@@ -265,7 +305,7 @@ def test_a_release_goes_back_and_is_waited_for(here, cluster, helm):
     serves(cluster)
     here.deployer.rollback("pd", 1, None)
     assert helm.releases["pd"][-1] == OLD
-    assert here.said.endswith("pd serves\n")
+    assert here.said.endswith("pd serves; how to ask it: helm get notes pd --namespace llm\n")
 
 
 def test_a_release_is_taken_away_and_its_pods_are_waited_for(here, cluster, helm):
@@ -364,12 +404,14 @@ def test_the_command_deploys_a_profile_by_the_chart_that_comes_with_it(launch, c
     process = launch("deploy", "demo", "--set", "proxy.port=9000", "--namespace", "mine")
     said, complaint = process.communicate()
     assert (process.returncode, complaint) == (0, "")
-    assert said.endswith("demo serves\n")
+    assert said.endswith("demo serves; how to ask it: helm get notes demo --namespace mine\n")
     assert f"upgrade --install demo {ROOT / 'helm'} " in helm.calls[-1]
     assert helm.calls[-1].endswith("--namespace mine")
     plan = yaml.safe_load((helm.folder / "plan.yaml").read_text())["plan"]
     assert (plan["profile"], plan["proxy"]["port"]) == ("demo", 9000)
-    assert "/namespaces/mine/deployments?labelSelector=app.kubernetes.io/instance%3Ddemo" in cluster.asked[0]
+    assert any(
+        "/namespaces/mine/deployments?labelSelector=app.kubernetes.io/instance%3Ddemo" in each for each in cluster.asked
+    )
 
 
 def test_the_command_ends_with_the_error_and_the_last_lines(launch, cluster):
