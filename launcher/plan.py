@@ -53,7 +53,7 @@ class ProxyInstance:
     admin: tuple[str, int] | None
     """Host and port where it tells of itself, when that is another address than that of clients."""
     drain: float
-    """Seconds that running requests may need to finish when it is stopped."""
+    """Seconds that requests may need to finish when it is stopped."""
     tracing: bool
     """Whether it sends spans to a collector."""
 

@@ -19,6 +19,8 @@ from proxy.config import Discovery, ProxyConfig
 from proxy.settings import Objectives, Settings
 from proxy.topology import ConnectorKind, Instance, Role, Topology
 
+_LINGER = 5.0
+"""Seconds in which a cluster's balancers notice that a proxy leaves: connections that are open stay where they are."""
 CONFIG = "proxy.json"
 """The proxy's configuration, in the run directory."""
 ENGINES_OF_RELEASE = "app.kubernetes.io/instance=@RELEASE@,duet/role"
@@ -45,7 +47,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
         port=settings.port,
         tls=settings.tls is not None,
         admin=None if settings.admin is None else (settings.admin.host, settings.admin.port),
-        drain=settings.drain,
+        drain=settings.linger + settings.drain,
         tracing=settings.tracing is not None,
     )
     config = ProxyConfig(
@@ -103,7 +105,7 @@ def _proxy_settings(profile: Profile, site: Site) -> Settings:
     if site.one_machine:
         return settings
     admin = settings.admin and replace(settings.admin, host=site.listen)
-    return replace(settings, host=site.listen, admin=admin)
+    return replace(settings, host=site.listen, admin=admin, linger=max(settings.linger, _LINGER))
 
 
 def _engines(

@@ -74,7 +74,7 @@ class Admission:
 
     def close(self) -> None:
         """Refuse all that is new, and those that wait."""
-        self.closed = True
+        self.closed = self.closing = True
         while (waiting := self._next()) is not None:
             waiting.set_exception(Draining())
 

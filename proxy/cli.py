@@ -69,7 +69,7 @@ def _serve(path: Path, config: ProxyConfig, sockets: Sequence[socket.socket], sh
     apps = create_apps(config, path, admission, shared)
     tls = None if settings.tls is None else server_context(settings.tls)
     public, *admin = sockets
-    server = Server(apps, tls, admin[0] if admin else None, admission, settings.drain)
+    server = Server(apps, tls, admin[0] if admin else None, admission, linger=settings.linger, patience=settings.drain)
     gc.freeze()  # the garbage collector would look through all that was imported, 20 ms each time
     server.run(sockets=[public])
     return 0

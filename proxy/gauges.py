@@ -54,7 +54,7 @@ _OF_THE_DOOR: Mapping[Instrument, Callable[[Admission], float]] = {
     known.INSIDE: lambda door: door.in_flight,
     known.WAITING: lambda door: door.waiting,
     known.HELD: lambda door: door.held,
-    known.DRAINING: lambda door: door.closed,
+    known.DRAINING: lambda door: door.closing,
 }
 
 

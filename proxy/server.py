@@ -1,8 +1,9 @@
 """The HTTP server of one process: uvicorn's, with an end that lets running requests finish.
 
-After the first signal the address stays open: balancers still ask ``/ready``, and new work is refused with an answer
-instead of a refused connection. The process ends as soon as nothing runs any more, or when its time is up; then what
-still runs is told so, in the answer. A second signal takes the time away.
+After the first signal the address stays open: balancers still ask ``/ready``, new work is served for a while, if that
+is configured, and then refused with an answer instead of a refused connection. The process ends as soon as nothing
+runs any more, or when its time is up; then what still runs is told so, in the answer. A second signal takes the time
+away.
 """
 
 import asyncio
@@ -50,8 +51,12 @@ def options(
     )
 
 
+_PARTING = (b"connection", b"close")
+"""Header of the last answer on a connection; that of refusals says so itself."""
+
+
 class Server(uvicorn.Server):
-    """Serves until a signal, and then for up to ``patience`` seconds what runs.
+    """Serves until a signal, for ``linger`` seconds more what comes, and then for up to ``patience`` seconds what runs.
 
     ``admin`` listens for those who operate the proxy, if they have an address of their own.
     """
@@ -62,13 +67,17 @@ class Server(uvicorn.Server):
         tls: ssl.SSLContext | None,
         admin: socket.socket | None,
         admission: Admission,
+        *,
+        linger: float,
         patience: float,
     ) -> None:
         super().__init__(options(apps.public, tls))
         self._admin_app = apps.admin
         self._admin = admin
         self._admission = admission
+        self._linger = linger
         self._patience = patience
+        self._until: float | None = None
         self._signals = 0
         self._deadline = 0.0
 
@@ -100,9 +109,18 @@ class Server(uvicorn.Server):
         stopped = await super().on_tick(counter)
         if stopped or not self._signals:
             return stopped
+        if self._until is None:
+            self._until = time.monotonic() + self._linger
+            if self._linger:
+                logger.info("asked to stop: serving what comes for %g s", self._linger)
+                self._part_with_clients()
+        if self._signals == 1 and time.monotonic() < self._until:
+            return False
         running = self.server_state.tasks
         if not self._admission.closed:
             self._admission.close()
+            for headers in self._headers:
+                headers[:] = [each for each in headers if each != _PARTING]
             self._deadline = time.monotonic() + self._patience
             logger.info("asked to stop: running requests (%d) may go on for %g s", len(running), self._patience)
         if not running:
@@ -114,6 +132,16 @@ class Server(uvicorn.Server):
         for task in tuple(running):
             task.cancel()
         return True
+
+    @property
+    def _headers(self) -> tuple[list[tuple[bytes, bytes]], ...]:
+        """Of every answer: now, and those of which the server makes them anew every second."""
+        return self.server_state.default_headers, self.config.encoded_headers
+
+    def _part_with_clients(self) -> None:
+        """Each connection ends with its next answer: the client comes back to another proxy."""
+        for headers in self._headers:
+            headers.append(_PARTING)
 
 
 def address_of(listener: socket.socket, scheme: str) -> str:

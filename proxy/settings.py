@@ -361,8 +361,11 @@ class Settings:
     reference: Reference | None = None
     """Compare engines with a baseline's answers."""
     alerts: Alerts = field(default_factory=Alerts)
+    linger: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Seconds after a signal to stop in which new requests are still served, each on a connection that ends with its
+    answer: for balancers that need a while to notice. In a cluster 5 at least."""
     drain: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
-    """Seconds that running requests get to finish after a signal to stop."""
+    """Seconds that running requests get to finish after that."""
     body_limit: Bytes = _BODY_LIMIT
     """Of a request's body; in a profile also with a unit, e.g. ``64MiB``."""
     tls: Tls | None = None

@@ -1,5 +1,6 @@
 """Decision: profile + its plan for a cluster -> the values of the Helm chart. The chart computes nothing."""
 
+import math
 from collections.abc import Mapping
 from pathlib import PurePath
 
@@ -62,7 +63,7 @@ def values(profile: Profile, name: str) -> dict[str, object]:
                 "port": settings.port,
                 "adminPort": None if settings.admin is None else settings.admin.port,
                 "tls": settings.tls is not None,
-                "terminationGracePeriodSeconds": round(settings.drain) + budgets.PROXY_END,
+                "terminationGracePeriodSeconds": math.ceil(plan.proxy.drain) + budgets.PROXY_END,
                 "variables": [] if settings.engine_key_env is None else [settings.engine_key_env],
                 "config": files[planner.CONFIG],
                 "about": files[ABOUT],

@@ -49,7 +49,7 @@ def ops_routes(
 
     @router.api_route("/ready", methods=_READING, response_model=None)
     async def ready(request: Request) -> Response:
-        state = readiness(settings, pool, draining=admission.closed)
+        state = readiness(settings, pool, draining=admission.closing)
         if follower is not None:
             state["configuration"] = follower.problem or "as in the file"
         if discoverer is not None:

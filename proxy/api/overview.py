@@ -57,9 +57,9 @@ class Overview:
 
     def document(self, operator: str | None) -> dict[str, object]:
         """All of it; ``operator`` is the name of the key of one who may act."""
-        state = readiness(self._settings, self._pool, draining=self._admission.closed)
+        state = readiness(self._settings, self._pool, draining=self._admission.closing)
         unseen = "" if self._discoverer is None else self._discoverer.problem
-        found = condition(self._pool, ready=bool(state["ready"]), draining=self._admission.closed, unseen=unseen)
+        found = condition(self._pool, ready=bool(state["ready"]), draining=self._admission.closing, unseen=unseen)
         in_flight = self._totals.present().in_flight or {}
         problem = "" if self._follower is None else self._follower.problem
         return {

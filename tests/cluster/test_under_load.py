@@ -76,6 +76,23 @@ async def test_a_new_version_replaces_the_old_one_and_loses_nothing(release, fak
     assert not mixed, "prefill and decode of one version work together"
 
 
+async def test_another_proxy_takes_over_and_nobody_notices(release, fakes, client):
+    release.install(fakes(*TWO))
+    proxy = client()
+    await release.hands_over(proxy, 4)
+    (old,) = release.names("proxy")
+    async with traffic(release.url()) as load:
+        await asyncio.to_thread(release.install, fakes(*TWO, "proxy.retry.attempts=2"))
+
+        async def left():
+            return old in [pod["metadata"]["name"] for pod in await asyncio.to_thread(release.pods, "proxy")]
+
+        await release.until(left, False, "whether the old proxy is there")
+        await load.more()
+    assert not load.hurt()
+    assert {answer.status for answer in load.answers} == {200}
+
+
 async def test_without_the_api_server_traffic_goes_on_and_it_is_said(own_cluster, release, fakes, client):
     release.install(fakes(*TWO))
     proxy = client()

@@ -16,16 +16,22 @@ from tests.proxy.program import running
 STREAMED = {"model": "fake", "prompt": "one two", "max_tokens": 5, "stream": True}
 
 
+def config_of(prefill, decode, drain: float, linger: float) -> ProxyConfig:
+    return ProxyConfig(topology_of([prefill, decode]), Settings(drain=drain, linger=linger))
+
+
 @pytest.fixture
 def start(tmp_path):
     """Starts the program before a prefill and a decode engine."""
 
     @asynccontextmanager
-    async def begin(drain: float):
+    async def begin(drain: float, linger: float = 0):
         async with (
             FakeEngine("prefill") as prefill,
             FakeEngine("decode") as decode,
-            running(ProxyConfig(topology_of([prefill, decode]), Settings(drain=drain)), tmp_path) as program,
+            running(
+                ProxyConfig(topology_of([prefill, decode]), Settings(drain=drain, linger=linger)), tmp_path
+            ) as program,
         ):
             yield program, decode
 
@@ -72,6 +78,31 @@ async def test_without_a_request_it_ends_at_once(start, number):
     async with start(drain=3600) as (program, _):
         program.signal(number)
         assert await program.end() == 0
+
+
+async def test_while_balancers_notice_new_work_is_served_on_connections_that_end_with_it(start):
+    async with start(drain=0, linger=3600) as (program, _):
+        body = {"model": "fake", "prompt": "one two", "max_tokens": 2}
+        assert "connection" not in (await program.client.post("/v1/completions", json=body)).headers
+        program.signal(signal.SIGTERM)
+        await program.said("asked to stop: serving what comes for 3600 s")
+        for _ in range(3):
+            answer = await program.client.post("/v1/completions", json=body)
+            assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+        state = await program.client.get("/ready")
+        assert (state.status_code, state.json()["draining"]) == (503, True)
+        program.signal(signal.SIGTERM)
+        assert await program.end() == 0
+
+
+async def test_after_that_new_work_is_refused(start):
+    gate = asyncio.Semaphore(0)
+    async with start(drain=60, linger=0.1) as (program, decode), draining(program, decode, gate) as events:
+        refused = await program.client.post("/v1/completions", json={"model": "fake", "prompt": "x"})
+        assert (refused.status_code, refused.headers["connection"]) == (503, "close")
+        for _ in range(20):
+            gate.release()
+        assert b"".join([chunk async for chunk in events]).endswith(b"data: [DONE]\n\n")
 
 
 async def test_what_still_runs_when_the_time_is_up_is_broken_off_in_the_stream(start):
