@@ -16,6 +16,7 @@ from tests.proxy.conftest import topology_of
 from tests.proxy.program import running
 
 KEY, DIGEST = new_key()
+HEADER = {"authorization": f"Bearer {KEY}"}
 
 
 @pytest.fixture
@@ -40,13 +41,13 @@ async def secured(tmp_path):
 
 async def test_the_file_that_names_the_authority_is_asked_for_and_used(secured, tmp_path, monkeypatch):
     with pytest.raises(BaselineError, match="SSL_CERT_FILE"):
-        await asyncio.to_thread(record, secured, ["x"], 2, None, KEY)
+        await asyncio.to_thread(record, secured, ["x"], 2, None, HEADER)
     assert "SSL_CERT_FILE" in (await look_at_proxy(secured, 0, {})).not_seen[0]
 
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    recorded = await asyncio.to_thread(record, f"{secured}/v1", ["x"], 2, None, KEY)
+    recorded = await asyncio.to_thread(record, f"{secured}/v1", ["x"], 2, None, HEADER)
     assert len(recorded.answers) == 1
-    assert (await look_at_proxy(secured, 0, {"authorization": f"Bearer {KEY}"})).not_seen == ()
+    assert (await look_at_proxy(secured, 0, HEADER)).not_seen == ()
 
 
 async def test_a_key_that_is_missing_is_asked_for(secured, tmp_path, monkeypatch):

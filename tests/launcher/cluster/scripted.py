@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import shlex
 import stat
 import sys
 import threading
@@ -138,7 +139,8 @@ class ScriptedHelm:
         programs = folder / "bin"
         programs.mkdir()
         program = programs / "helm"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -S {_PROGRAM} "$@"\n')
+        command = shlex.join([sys.executable, "-S", str(_PROGRAM)])
+        program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         self.environ = {"FAKE_HELM": str(folder), "PATH": f"{programs}:{os.environ['PATH']}"}
         self.plan("kind: Service\nmetadata: {name: pd-proxy}\nspec: {port: 8000}\n")

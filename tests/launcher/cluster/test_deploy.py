@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -275,7 +276,7 @@ def test_who_may_not_ask_for_namespaces_deploys_all_the_same(here, cluster, helm
     [
         (
             "values don't meet the specifications of the schema(s) in the following chart(s)",
-            f"`helm show values {chart.shipped()}` explains all there are",
+            f"`helm show values {shlex.quote(str(chart.shipped()))}` explains all there are",
         ),
         ('no matches for kind "ServiceMonitor" in version "v1"', "install that first, or turn its values off"),
         ("release has no 17 version", "`helm history RELEASE` lists the revisions that are kept"),
