@@ -1,6 +1,7 @@
-"""Builds the images of the Dockerfile into the cluster made for tests: ``python -m tests.cluster.images``.
+"""Puts the images of the Dockerfile into the cluster made for tests, and the model of the real pair into this machine's
+cache: ``python -m tests.cluster.images``.
 
-On a base made of this machine's Python, since none can be pulled. What is installed comes from the package index: so
+The base is made of this machine's Python, since none can be pulled. What is installed comes from the package index: so
 this runs before the tests, which have no network.
 """
 
@@ -14,7 +15,9 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from tests.cluster.site import REPOSITORY, find
+from launcher import machine
+from launcher.bundled.prepare import prepare
+from tests.cluster.site import MODEL, REPOSITORY, find
 
 _LIBRARY = re.compile(r"(/\S+) \(0x")
 _KNOWN = re.compile(r"(\S+) \(.*x86-64.*\) => (\S+)")
@@ -25,7 +28,8 @@ _WHEELS_NEED = {
 
 
 def main() -> None:
-    """The image, and that with scripted engines."""
+    """The image, that with scripted engines, and the model."""
+    prepare(MODEL, machine.look(os.environ).cache, print)
     site = find()
     assert site is not None, "DUET_TEST_CLUSTER names no cluster"
     with tempfile.TemporaryDirectory() as folder:

@@ -18,6 +18,8 @@ PROGRAMS = Path(sys.prefix) / "programs"
 _PYTHON_HOME = Path(sys.executable).resolve().parents[1]
 _OF_THE_SYSTEM = {"usr": "/usr", "lib": "/usr/lib", "lib64": "/usr/lib64", "ld": "/etc/ld.so.cache"}
 _AT = {"lib": "/lib", "lib64": "/lib64"}
+MODEL = "smollm2-135m-instruct"
+"""Of the real pair."""
 SMALL = {"resources": {"requests": {"cpu": "20m", "memory": "64Mi"}}}
 """What pods of tests ask for: many fit on one machine."""
 

@@ -11,8 +11,8 @@ from launcher.bundled.prepare import prepare
 from launcher.cluster.values import values
 from tests.cluster.conftest import new_namespace
 from tests.cluster.release import Release
+from tests.cluster.site import MODEL
 
-MODEL = "smollm2-135m-instruct"
 QUESTION = {
     "model": "smollm2",
     "messages": [{"role": "user", "content": "What is the capital of France?"}],
