@@ -36,7 +36,7 @@ def site() -> Site:
     """The cluster; skips with a notice where there is none."""
     found = sites.find()
     if found is None:
-        pytest.skip("no cluster: KUBECONFIG with DUET_TEST_IMAGE (see docs/kubernetes.md), or DUET_TEST_CLUSTER")
+        pytest.skip("no cluster: KUBECONFIG with DUET_TEST_IMAGE (see README.md, Contributing), or DUET_TEST_CLUSTER")
     return found
 
 
