@@ -84,8 +84,8 @@ class Duet:
 
 
 async def eventually(ask: Callable, answer: object) -> None:
-    """Ask until the answer is as expected."""
-    async with asyncio.timeout(10):
+    """Ask until the answer is as expected: a minute at most, which only a machine that is very busy takes."""
+    async with asyncio.timeout(60):
         while await ask() != answer:
             pass
 

@@ -11,7 +11,8 @@ from tests.fakes.engine import FakeEngine, Fault
 from tests.proxy.conftest import Duet, eventually
 
 TEXT = {"model": "fake", "prompt": "one two three", "max_tokens": 5}
-PROMPT = Settings(frozen_after=0.4, breaker=Breaker(pause=60, longest_pause=60))
+CALM = Settings(breaker=Breaker(pause=60, longest_pause=60))
+"""What goes wrong stays so. A silence of 10 s means something: that of a busy machine is shorter."""
 HISTOGRAM = (
     '# TYPE vllm:{name} histogram\nvllm:{name}_bucket{{le="0.02"}} {low}\nvllm:{name}_bucket{{le="2.0"}} {all}\n'
     'vllm:{name}_bucket{{le="+Inf"}} {all}\nvllm:{name}_count {all}\nvllm:{name}_sum {sum}\n'
@@ -167,7 +168,7 @@ def _set(name: str) -> Callable[[FakeEngine, FakeEngine], None]:
 
 
 def _alerts(**alerts: float) -> Settings:
-    return replace(PROMPT, alerts=Alerts(**alerts))
+    return replace(CALM, alerts=Alerts(**alerts))
 
 
 _ANSWERS = Reference("fake", (ReferenceAnswer((1, 2), (3, 4, 5, 6)), ReferenceAnswer((7,), (8, 9))))
@@ -179,7 +180,7 @@ _WAITING = (
 INJECTIONS: Mapping[str, Injection] = {
     "nothing": Injection(set(), _nothing, {"canary": _CANARY}),
     "decode dies": Injection({"engine-down"}, _dies),
-    "decode freezes": Injection({"engine-frozen"}, _freezes),
+    "decode freezes": Injection({"engine-frozen"}, _freezes, {"settings": replace(CALM, frozen_after=0.4)}),
     "decode fails again and again": Injection(
         {"requests-failing", "pair-out-of-use", "fallback-share-high", "handovers-failing"}, _fails_again
     ),
@@ -191,7 +192,7 @@ INJECTIONS: Mapping[str, Injection] = {
     ),
     "the first token is late": Injection({"ttft-high"}, _slow, {"settings": _alerts(ttft=0.02)}),
     "more requests than may be": Injection(
-        {"requests-refused"}, _too_many, {"settings": replace(PROMPT, admission=Admission(concurrency=1, queue=0))}
+        {"requests-refused"}, _too_many, {"settings": replace(CALM, admission=Admission(concurrency=1, queue=0))}
     ),
     "decode recomputes": Injection(
         {"pd-silently-off", "canary-failing", "pair-out-of-use"},
@@ -229,7 +230,7 @@ INJECTIONS: Mapping[str, Injection] = {
     "requests are preempted": Injection({"preemption-storm"}, _tells('vllm:num_preemptions_total{engine="1"} 9\n')),
     "requests wait though there is room": Injection({"batch-too-small"}, _tells(_WAITING)),
     "decode runs without statistics": Injection(
-        {"engine-metrics-missing"}, _runs_without_statistics, {"settings": PROMPT}
+        {"engine-metrics-missing"}, _runs_without_statistics, {"settings": CALM}
     ),
     "decode answers otherwise than the baseline": Injection(
         {"quantization-drift"}, _drifts, before=_set_drift, reference=_ANSWERS

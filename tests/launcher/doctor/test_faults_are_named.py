@@ -11,17 +11,17 @@ from launcher.doctor.sight import Sight
 from proxy.reference import dump
 from proxy.settings import Reference as Where
 from tests.fakes.engine import FakeEngine
-from tests.launcher.doctor.injected import INJECTIONS, PROMPT, Injection
+from tests.launcher.doctor.injected import CALM, INJECTIONS, Injection
 
 
 async def seen(start, injection: Injection, folder: Path) -> Sight:
     prefill, decode = FakeEngine("prefill"), FakeEngine("decode")
     injection.before(prefill, decode)
-    options = {"settings": PROMPT, "probe_interval": 0.02, **injection.options}
+    options = {"settings": CALM, "probe_interval": 0.02, **injection.options}
     if injection.reference is not None:
         file = folder / "answers.json"
         file.write_text(dump(injection.reference))
-        options["settings"] = replace(PROMPT, reference=Where(str(file), interval=0.01))
+        options["settings"] = replace(CALM, reference=Where(str(file), interval=0.01))
     duet = await start(engines=[prefill, decode], **options)
     await injection.inject(duet)
     return await look_at_proxy(duet.url, 0, {})
