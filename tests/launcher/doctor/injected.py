@@ -230,7 +230,7 @@ INJECTIONS: Mapping[str, Injection] = {
     "requests are preempted": Injection({"preemption-storm"}, _tells('vllm:num_preemptions_total{engine="1"} 9\n')),
     "requests wait though there is room": Injection({"batch-too-small"}, _tells(_WAITING)),
     "decode runs without statistics": Injection(
-        {"engine-metrics-missing"}, _runs_without_statistics, {"settings": CALM}
+        {"engine-metrics-missing"}, _runs_without_statistics, {"settings": replace(CALM, frozen_after=2.0)}
     ),
     "decode answers otherwise than the baseline": Injection(
         {"quantization-drift"}, _drifts, before=_set_drift, reference=_ANSWERS
