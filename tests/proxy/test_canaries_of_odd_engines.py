@@ -154,7 +154,7 @@ async def test_that_no_kv_of_short_prompts_comes_from_a_store_speaks_against_nob
 async def _looked_at(duet: Duet) -> None:
     """Wait until the proxy has taken in what decode counts now."""
     before = duet.decode.looks
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while duet.decode.looks < before + 3:
             await duet.client.get("/health")
 
@@ -177,7 +177,7 @@ async def test_a_proxy_that_is_stopped_before_its_first_canary_is_through_ends_a
 
 
 async def _undecided(duet: Duet) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not await duet.metric("duet_canaries_total", verdict="undecided"):
             pass
 

@@ -38,7 +38,7 @@ class Cluster:
 
 
 async def until(holds) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - of many places, none of which tells
             await asyncio.sleep(0)
 
