@@ -88,3 +88,5 @@ def test_a_frozen_engine_is_alerted_about_until_it_thaws(
                 os.kill(process.pid, signal.SIGCONT)
         assert waiting.result().choices[0].finish_reason == "length"
     wait_until(lambda: not firing(), lambda: str(firing()), patience=60)
+    # The alert may end before the proxy has looked again; others share the pair.
+    wait_until(lambda: httpx.get(f"{pair.proxy}/ready", trust_env=False).json()["modes"]["pd"], patience=60)
