@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster.traffic import traffic
 
+pytestmark = pytest.mark.disturbing
 RESOURCE = "nvidia.com/gpu"
 
 

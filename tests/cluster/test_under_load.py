@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tests.cluster.traffic import traffic
 
 TWO = ("roles.prefill.replicas=2", "roles.decode.replicas=2")
@@ -93,6 +95,7 @@ async def test_another_proxy_takes_over_and_nobody_notices(release, fakes, clien
     assert {answer.status for answer in load.answers} == {200}
 
 
+@pytest.mark.disturbing
 async def test_without_the_api_server_traffic_goes_on_and_it_is_said(own_cluster, release, fakes, client):
     release.install(fakes(*TWO))
     proxy = client()
