@@ -9,10 +9,6 @@ from tests.cluster.traffic import traffic
 TWO = ("roles.prefill.replicas=2", "roles.decode.replicas=2")
 
 
-async def pods_of(release, component):
-    return await asyncio.to_thread(release.names, component)
-
-
 async def test_a_killed_prefill_hurts_nobody(release, fakes, client):
     release.install(fakes(*TWO))
     proxy = client()
