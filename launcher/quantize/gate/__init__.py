@@ -1,0 +1,1 @@
+"""Is the quantized model as good as the original, both as vLLM serves them?"""
