@@ -69,8 +69,8 @@ def after(
     yield Guard(
         "calibrated, not only rounded",
         share <= _FALLBACKS,
-        f"{result['fallbacks']} of {result['fallbacks_of']} layers were rounded to nearest because their records do not "
-        "suffice (Hessian not invertible): use more or more varied records"
+        f"{result['fallbacks']} of {result['fallbacks_of']} layers were rounded to nearest because the records do "
+        "not suffice (Hessian not invertible): use more, or more varied ones"
         if result["fallbacks"]
         else "no layer fell back to rounding to nearest",
     )
