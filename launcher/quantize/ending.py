@@ -40,7 +40,7 @@ def next_steps(
     if verdict is Verdict.PASS or request.publish_anyway:
         yield f"launcher check PROFILE --model {out}"
         yield f"launcher up PROFILE --model {out}"
-        yield f"launcher quantize check {out} --live recent.jsonl   # once a week: is production still like the records?"
+        yield f"launcher quantize check {out} --live recent.jsonl   # weekly: is production still like the records?"
     if verdict is Verdict.PASS:
         return
     if last.judgement is None:
