@@ -12,7 +12,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from launcher import machine
-from launcher.errors import GateError, QuantizeError
+from launcher.errors import GateError
 from launcher.quantize import setup
 from launcher.quantize.gate.shape import Limits, Verdict
 from launcher.quantize.recipe import Algorithm
@@ -77,8 +77,13 @@ def run(
     held_out: Annotated[int, typer.Option("--held-out", min=8, max=1024, help="To judge with, never used else.")] = 64,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=16, max=32768, help="Of a record.")] = 2048,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same bytes.")] = 0,
-    fast: Annotated[bool, typer.Option("--fast", help="Try rounding to nearest first, which needs no calibration.")] = False,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Try rounding to nearest first, which needs no calibration.")
+    ] = False,
     algorithm: Annotated[Algorithm | None, typer.Option("--algorithm", help="Instead of the scheme's own.")] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option("--ignore", metavar="NAME|re:EXPR", help="Layers to leave in 16 bits.")
+    ] = None,
     attempts: Annotated[int, typer.Option("--attempts", min=1, max=5, help="At most, while it fails.")] = 3,
     max_loss: Annotated[float, typer.Option("--max-loss", min=0.0, max=100.0, help="Points of accuracy.")] = 1.0,
     max_kl: Annotated[float, typer.Option("--max-kl", min=0.0, help="Nats a token.")] = 0.1,
@@ -108,6 +113,7 @@ def run(
         seed=seed,
         fast=fast,
         algorithm=algorithm,
+        ignore=tuple(ignore or ()),
         attempts=attempts,
         force=force,
         publish_anyway=publish_anyway,

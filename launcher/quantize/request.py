@@ -31,6 +31,8 @@ class Request:
     seed: int = 0
     fast: bool = False
     algorithm: Algorithm | None = None
+    ignore: tuple[str, ...] = ()
+    """Layers that stay in 16 bits besides the usual ones: names, or expressions behind ``re:``."""
     attempts: int = 3
     force: bool = False
     """Go on with too few records, or with experts that no record reaches."""

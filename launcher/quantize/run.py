@@ -26,7 +26,7 @@ from launcher.quantize.outcome import Outcome, UnitScore
 from launcher.quantize.request import Request
 from launcher.quantize.scheme import Choice, Scheme, choose
 from launcher.quantize.sides import Sides
-from launcher.quantize.units import group_size
+from launcher.quantize.units import group_size, without
 from launcher.quantize.worker_process import Listener, Worker
 from launcher.quantize.workspace import Workspace, digest_of_file, show
 
@@ -44,6 +44,7 @@ def quantize(
     began, started = time.monotonic(), datetime.now(UTC)
     profile = None if request.profile is None else loader.load(request.profile)
     found = original(request.model, inventory.cache, environ, listener.note)
+    found = dataclasses.replace(found, parts=without(found.parts, request.ignore))
     target = before.target_of(request.target, inventory.gpus)
     choice = choose(request.scheme, target, parameters=found.parameters, is_mixture=found.is_mixture)
     split = request.tensor_parallel or _tensor_parallel(profile)
@@ -51,9 +52,7 @@ def quantize(
     for text in (choice.why, *choice.warnings):
         listener.note(text)
     disk = psutil.disk_usage(str(_there(request.out))).free
-    for text in before.notes(
-        found, choice.scheme, request, split, disk=disk, memory=inventory.memory_available
-    ):
+    for text in before.notes(found, choice.scheme, request, split, disk=disk, memory=inventory.memory_available):
         listener.note(text)
     with space.held():
         worker = Worker(python, space.work, environ, listener)
@@ -73,7 +72,9 @@ def quantize(
         bench = Bench(request, found, choice.scheme, target, group, space, worker, sides, records, key)
         tried, sensitivity = _tried(bench, bool(inventory.gpus), listener)
         outcome = _outcome(request, found, choice, target.name, device, inventory, prepared, tried, sensitivity)
-        outcome = dataclasses.replace(outcome, started=started.isoformat("T", "seconds"), seconds=time.monotonic() - began)
+        outcome = dataclasses.replace(
+            outcome, started=started.isoformat("T", "seconds"), seconds=time.monotonic() - began
+        )
         return _ended(outcome, request, prepared, space, tried[-1])
 
 
@@ -98,7 +99,8 @@ def _prepared(request: Request, found: Original, space: Workspace, worker: Worke
 
 def _tried(bench: Bench, accelerated: bool, listener: Listener) -> tuple[list[Tried], tuple[UnitScore, ...]]:
     """Attempts until one does not fail by its quality."""
-    request, tried, sensitivity = bench.request, [], ()
+    request, tried = bench.request, list[Tried]()
+    sensitivity: tuple[UnitScore, ...] = ()
     steps = recipe.steps(bench.scheme, fast=request.fast, accelerated=accelerated, given=request.algorithm)
     for number, step in enumerate(islice(steps, request.attempts), 1):
         made, scored = attempt(bench, number, step)

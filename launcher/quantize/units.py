@@ -66,6 +66,40 @@ def parts_of(folder: ModelFolder) -> Parts:
     return Parts(tuple(Unit(name, tuple(own)) for name, own in found.items()), (*heads, *(each.name for each in left)))
 
 
+def without(parts: Parts, patterns: Sequence[str]) -> Parts:
+    """The same with layers left in 16 bits that the user names: whole names, or expressions behind ``re:``.
+
+    Raises :class:`QuantizeError` for a pattern that no layer has, and for one that divides a unit.
+    """
+    left = set()
+    for pattern in patterns:
+        hits = [unit for unit in parts.units for layer in unit.layers if _means(pattern, layer.name)]
+        if not hits:
+            names = ", ".join(layer.name for layer in parts.units[0].layers)
+            raise QuantizeError(f"--ignore {pattern}: no layer is called so; layers are called like {names}")
+        left |= {layer.name for unit in hits for layer in unit.layers if _means(pattern, layer.name)}
+    for unit in parts.units:
+        names = {layer.name for layer in unit.layers}
+        if names & left and not names <= left:
+            raise QuantizeError(
+                f"--ignore leaves {min(names & left)} in 16 bits, but not {min(names - left)}: the engine makes one "
+                f"layer of them ({unit.name}) and would not load it; name all of them or none"
+            )
+    units = tuple(unit for unit in parts.units if not {layer.name for layer in unit.layers} & left)
+    if not units:
+        raise QuantizeError("--ignore leaves no layer to quantize")
+    return Parts(units, (*parts.ignored, *sorted(left)))
+
+
+def _means(pattern: str, name: str) -> bool:
+    if not pattern.startswith("re:"):
+        return pattern == name
+    try:
+        return re.fullmatch(pattern[3:], name) is not None
+    except re.error as exc:
+        raise QuantizeError(f"--ignore {pattern}: {exc}") from exc
+
+
 def group_size(units: Sequence[Unit], tensor_parallel: int) -> int | None:
     """The first that divides the inputs of every layer on each device; ``None``: one scale for a whole row."""
     inputs = {_inputs_on_a_device(layer, tensor_parallel) for unit in units for layer in unit.layers}
