@@ -11,6 +11,7 @@ from launcher.commands import (
     cluster,
     doctor,
     profiles,
+    quantize,
     reading,
     render,
     restart,
@@ -27,8 +28,8 @@ app = typer.Typer(
     help="Turn a profile into running vLLM engines and a proxy.",
     epilog="Exit codes: 0 success; 1 not healthy (status, doctor), not drained (drain, restart); 2 usage; 3 profile; "
     "4 plan, preflight or run directory; 5 a process died; 6 not ready in time; "
-    "7 a release is refused, or cannot start (deploy, rollback); 8 no proof (prove, restart, demo); "
-    "130 interrupted before it was ready.",
+    "7 a release is refused, or cannot start (deploy, rollback); 8 no proof (prove, restart, demo), or not shown to be "
+    "as good as the original (quantize); 130 interrupted before it was ready.",
 )
 app.command("list")(reading.list_profiles)
 app.command("show")(profiles.show)
@@ -54,6 +55,7 @@ app.command("undeploy")(cluster.undeploy_release)
 app.command("advise")(advise.advise_technique)
 app.command("doctor")(doctor.diagnose)
 app.command("baseline")(baseline.record_baseline)
+app.add_typer(quantize.app, name="quantize")
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ LauncherError
 ├── PlanError             4  the profile cannot become a plan on this machine
 ├── PreflightError        4  the plan would fail here; nothing was started
 ├── BaselineError         4  a baseline's answers cannot be had or kept
+├── QuantizeError         4  a model cannot be quantized as asked, or its worker ended
 ├── SecretError           4  a secret that an engine needs is missing, empty or cannot be read
 ├── ClusterError          4  no cluster, no Helm, or no such release: nothing was changed
 │   └── UnseenError       4  its API server does not answer
@@ -13,7 +14,8 @@ LauncherError
 ├── InstanceDiedError     5  an engine or the proxy ended by itself
 ├── NotReadyError         6  an instance did not become ready in time
 ├── ReleaseError          7  Helm refuses a release, or one of its pods cannot start
-└── ProofError            8  the KV cache does not get from prefill to decode
+├── ProofError            8  the KV cache does not get from prefill to decode
+└── GateError             8  a quantized model did not pass its gate, and is not published
 
 2 is a wrong command line; 1 is `status` when something is not healthy; 0 is success.
 """
@@ -88,6 +90,16 @@ class BaselineError(LauncherError):
     exit_code = 4
 
 
+class QuantizeError(LauncherError):
+    """A model cannot be quantized as asked, or the worker that does it ended; nothing is published."""
+
+    exit_code = 4
+
+    def __init__(self, message: str, log_tail: Sequence[str] = ()) -> None:
+        self.log_tail = tuple(log_tail)
+        super().__init__(message)
+
+
 class SecretError(_Several):
     """One or more secrets that engines need are missing, empty or cannot be read; no message has any of their text."""
 
@@ -146,5 +158,11 @@ class ReleaseError(_Several):
 
 class ProofError(LauncherError):
     """The evidence of a KV hand-over is missing, or speaks against it."""
+
+    exit_code = 8
+
+
+class GateError(LauncherError):
+    """A quantized model did not pass its gate: nothing is published, the report says why."""
 
     exit_code = 8

@@ -129,10 +129,9 @@ class Runner:
 
         ``error``: what has gone wrong already.
         """
-        assert self._child is not None
         while True:
             if error is None:
-                error = self._died(await self._child.wait())
+                error = await self.end()
             pause = self._crashes.pause(0.0 if self._ready_since is None else time.monotonic() - self._ready_since)
             if pause is None:
                 self._down(State.FAILED, reason=f"crash loop: {error}")
@@ -140,6 +139,11 @@ class Runner:
             self._down(State.RESTARTING, restarts=self.state.restarts + 1, reason=str(error))
             await asyncio.sleep(pause)
             error = await self._try_again()
+
+    async def end(self) -> InstanceDiedError:
+        """Wait until it ends by itself; how it did."""
+        assert self._child is not None
+        return self._died(await self._child.wait())
 
     async def restart(self, reason: str) -> LauncherError | None:
         """End it and start it again, also out of a crash loop; what went wrong, if anything."""

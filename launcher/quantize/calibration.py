@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from launcher.errors import QuantizeError
+
 LEAST_RECORDS = 64
 LEAST_TOKENS = 32_768
 USUAL_RECORDS = 512
@@ -23,8 +25,16 @@ _WHY_TOKENS = (
 _WHY_RECORDS = "fewer do not show what production sends, and the scales of activations come from a few prompts"
 
 
+def judged(facts: Mapping[str, Any], *, needs_data: bool = True, force: bool = False) -> tuple[str, ...]:
+    """What to tell of the records; raises :class:`QuantizeError` when they will not do, unless forced: then told, too."""
+    refused = refusals(facts, needs_data=needs_data)
+    if refused and not force:
+        raise QuantizeError("\n".join(refused))
+    return (*refused, *warnings(facts, needs_data=needs_data))
+
+
 def refusals(facts: Mapping[str, Any], *, needs_data: bool) -> tuple[str, ...]:
-    """Why nothing should be calibrated with these records; what the step ``prepare`` says of them, and each with a fix.
+    """Why nothing should be calibrated with these records, each with a fix; ``facts`` are those of step ``prepare``.
 
     ``needs_data``: whether the scheme is calibrated at all; one that is not needs held-out records only.
     """

@@ -47,6 +47,7 @@ class Check:
     name: str
     """``token KL``, ``top-1 agreement``, ``next-token accuracy``, ``task accuracy``..."""
     figure: Figure
+    """Its bounds are one-sided, each of the limits' confidence."""
     limit: float
     unit: str
     """``nats``, ``share``, ``points``."""
@@ -111,4 +112,6 @@ class Speed:
     concurrency: int
     requests: int
     reason: str
-    """One sentence: faster, slower, or no difference shown."""
+    """Faster, slower, or no difference shown: one sentence, and one of ``alone``."""
+    alone: "Speed | None" = None
+    """The same with one request at a time."""

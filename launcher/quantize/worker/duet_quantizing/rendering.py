@@ -14,7 +14,7 @@ class RenderError(Exception):
 class Renderer:
     """The model's tokenizer and chat template."""
 
-    def __init__(self, tokenizer: Any) -> None:  # noqa: ANN401  # of transformers, which is imported late
+    def __init__(self, tokenizer: Any) -> None:  # of transformers, which is imported late
         self._tokenizer = tokenizer
         self.has_template = bool(tokenizer.chat_template)
 

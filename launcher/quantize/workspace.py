@@ -1,0 +1,110 @@
+"""The folders of one quantization: work, report, and what is published."""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from launcher.errors import QuantizeError
+
+_CONFIG = "config.json"
+_HIDDEN = "config.json.not-published"
+"""A folder without config.json is no model to anybody; so a candidate that did not pass is not served by mistake."""
+_READABLE = 0o644
+
+
+class Workspace:
+    """``OUT.work`` keeps finished steps, so that a run that was interrupted goes on; ``OUT.report`` is for people."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.work = out.with_name(f"{out.name}.work")
+        self.report = out.with_name(f"{out.name}.report")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While a run works here; raises :class:`QuantizeError` when another does, or ``out`` is taken."""
+        if self.out.exists():
+            raise QuantizeError(f"{self.out} exists: name a folder that does not, nothing is ever overwritten")
+        try:
+            self.work.mkdir(parents=True, exist_ok=True)
+            with (self.work / "lock").open("w") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise QuantizeError(
+                        f"another run works in {self.work}: wait for it, or name another --out"
+                    ) from None
+                yield
+        except OSError as exc:
+            raise QuantizeError(f"cannot write to {exc.filename or self.work}: {exc.strerror}") from exc
+
+    def once(self, name: str, key: Mapping[str, Any], make: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+        """The result of a step that depends on ``key`` alone: as it was kept, or made now under a name of its own."""
+        named = f"{name}-{digest_of(key)}"
+        kept = self.work / f"{named}.json"
+        if kept.is_file():
+            found: dict[str, Any] = json.loads(kept.read_text())
+            return found
+        made = make(named)
+        new = kept.with_suffix(".new")
+        new.write_text(json.dumps(made))
+        new.replace(kept)
+        return made
+
+    def candidate(self, named: str) -> Path:
+        """The folder of a checkpoint that is not published."""
+        return self.work / named
+
+    def publish(self, candidate: Path, papers: Mapping[str, str]) -> None:
+        """The candidate becomes ``out``, at once, with ``papers`` (name -> text) in its folder ``duet``."""
+        folder = candidate / "duet"
+        folder.mkdir(exist_ok=True)
+        for name, text in papers.items():
+            (folder / name).write_text(text)
+        for file in candidate.rglob("*"):
+            if file.is_file():
+                file.chmod(_READABLE)  # safetensors writes for the owner alone
+        for path in (folder, candidate):
+            _sync(path)
+        candidate.rename(self.out)
+
+    def clear(self) -> None:
+        """Remove the work of a run that was published."""
+        shutil.rmtree(self.work)
+
+
+def show(candidate: Path) -> None:
+    """Make it a model that can be served, for the gate."""
+    if (hidden := candidate / _HIDDEN).exists():
+        hidden.rename(candidate / _CONFIG)
+
+
+def hide(candidate: Path) -> None:
+    """Make it no model to anybody."""
+    if (shown := candidate / _CONFIG).exists():
+        shown.rename(candidate / _HIDDEN)
+
+
+def digest_of(key: Mapping[str, Any]) -> str:
+    """Of anything that JSON can say."""
+    return hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def digest_of_file(file: Path) -> str:
+    """Of all its bytes; raises :class:`OSError`."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
