@@ -11,7 +11,7 @@ from .rendering import Renderer, RenderError
 _SURPLUS = 64
 """Records drawn beyond what is needed, and half of that again: some turn out to be near-duplicates."""
 _LEAST_HELD_OUT = 32
-"""As few as something can be concluded from; of a small file a fifth, but no fewer than these, is held out."""
+"""As few as something can be concluded from; of a file with too few a fifth, but no fewer than these, is held out."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,8 @@ def choose(drawn: Sequence[Record], renderer: Renderer, *, records: int, held_ou
     rows = signatures([record.words for record in drawn])
     kept: list[int] = []
     held: list[int] = []
-    quota = min(held_out, max(_LEAST_HELD_OUT, len(drawn) // 5), len(drawn) // 2)
+    few = min(held_out, max(_LEAST_HELD_OUT, len(drawn) // 5), len(drawn) // 2)
+    quota = held_out if len(drawn) >= records + held_out else few
     for at, record in enumerate(drawn):
         if len(chosen.calibration) == records and len(held) == quota:
             break

@@ -15,5 +15,5 @@ def count(job: dict[str, Any], tell: Tell) -> dict[str, Any]:
     return {
         "distribution": distribution(chosen.prompts, job["max_tokens"], job["seed"]),
         "held_out": chosen.held_out,
-        "facts": facts(drawn, chosen, renderer),
+        "facts": facts(drawn, chosen, renderer, job),
     }

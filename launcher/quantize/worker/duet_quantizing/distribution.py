@@ -49,8 +49,8 @@ def divergence(one: "Counts", other: "Counts") -> float:
 
     p, q = one / one.sum(), other / other.sum()
     middle = (p + q) / 2
-    terms = [side * np.log2(side / middle, out=np.zeros_like(side), where=side > 0) for side in (p, q)]
-    return float(sum(term.sum() for term in terms) / 2)
+    shares = (np.divide(side, middle, out=np.ones_like(side), where=side > 0) for side in (p, q))
+    return float(sum((side * np.log2(share)).sum() for side, share in zip((p, q), shares, strict=True)) / 2)
 
 
 def _overdispersion(prompts: Sequence[Sequence[int]], seed: int) -> float:

@@ -36,4 +36,4 @@ def _is_card(digits: str) -> bool:
     """By the sum that every such number has (Luhn); and no row of one digit."""
     numbers = [int(digit) for digit in digits if digit.isdigit()]
     doubled = [sum(divmod(2 * number, 10)) if at % 2 else number for at, number in enumerate(reversed(numbers))]
-    return sum(doubled) % 10 == 0 and len(set(numbers)) > 2
+    return sum(doubled) % 10 == 0 and len(set(numbers)) > 1

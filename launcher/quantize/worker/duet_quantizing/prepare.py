@@ -23,7 +23,7 @@ def prepare(job: dict[str, Any], tell: Tell) -> dict[str, Any]:
         "calibration": chosen.calibration,
         "held_out": chosen.held_out,
         "task": task,
-        "facts": facts(drawn, chosen, renderer) | {"task_items_too_long": too_long},
+        "facts": facts(drawn, chosen, renderer, job) | {"task_items_too_long": too_long},
         "distribution": distribution(chosen.prompts, job["max_tokens"], job["seed"]),
     }
 
@@ -43,7 +43,7 @@ def take(job: dict[str, Any], path: str, renderer: Renderer, tell: Tell) -> tupl
     return drawn, chosen
 
 
-def facts(drawn: Drawn, chosen: Chosen, renderer: Renderer) -> dict[str, Any]:
+def facts(drawn: Drawn, chosen: Chosen, renderer: Renderer, job: dict[str, Any]) -> dict[str, Any]:
     """Numbers of the file and of the records that were chosen; no text of them."""
     return drawn.facts | {
         "near_duplicates": chosen.near_duplicates,
@@ -56,6 +56,7 @@ def facts(drawn: Drawn, chosen: Chosen, renderer: Renderer) -> dict[str, Any]:
         "plain": chosen.plain,
         "tokens": sum(map(len, chosen.calibration)),
         "lengths": lengths(chosen.calibration),
+        "max_tokens": job["max_tokens"],
         "truncated": chosen.truncated,
         "chat_template": renderer.has_template,
     }
