@@ -86,14 +86,13 @@ class Gauges(Collector):
         """All of them, as they are now."""
         now = time.monotonic()
         for instrument, of_member in self._of_members.items():
-            if instrument is known.INSTANCE_POOL and len(self._pool.names) < 2:
-                continue
             family = _family(instrument)
             for member in self._pool.members:
                 instance = member.instance
                 names = {"engine": instance.name, "decode": instance.name, "role": instance.role}
                 names["pool"] = by_name(instance.pool)
-                _add(family, [names[label] for label in instrument.labels], of_member(member, now))
+                if instrument is not known.INSTANCE_POOL or len(self._pool.names) > 1:
+                    _add(family, [names[label] for label in instrument.labels], of_member(member, now))
             yield family
         pairs = self._pool.pairs()
         for instrument, of_pair in _OF_PAIRS.items():
