@@ -1,13 +1,13 @@
 """Makes a two-layer Llama that has learned the shop's conversations: small, and with something to lose.
 
-A program of its own, so that no test process imports torch: ``python -m tests.real.trained_model FOLDER``.
+A program of its own, so that no test process imports torch: ``python -m tests.quantize.trained_model FOLDER``.
 """
 
 import sys
 from pathlib import Path
 
+from tests.quantize.traffic_of_a_shop import conversations
 from tests.real.tiny_model import CHAT_TEMPLATE, SPECIAL
-from tests.real.traffic_of_a_shop import conversations
 
 _STEPS, _BATCH, _LENGTH = 70, 16, 96
 
