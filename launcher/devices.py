@@ -6,8 +6,8 @@ from itertools import count
 from launcher import gpus
 from launcher.errors import PlanError
 from launcher.inventory import Gpu, Inventory
+from launcher.plan import instance_name
 from launcher.profile import Device, Profile, RoleSettings
-from proxy.topology import Role
 
 
 def assign(profile: Profile, inventory: Inventory) -> Mapping[str, tuple[str, ...]]:
@@ -16,18 +16,25 @@ def assign(profile: Profile, inventory: Inventory) -> Mapping[str, tuple[str, ..
     Roles that name their devices get those; the others take the ones that nobody named, in order. Raises
     :class:`PlanError` when a role names another number of devices than its instances need.
     """
+    roles = {(pool, role): s for pool, each in profile.by_pool().items() for role, s in each.roles.items()}
     if profile.device is Device.CPU:
         return {
-            f"{role}-{number}": () for role, settings in profile.roles.items() for number in range(settings.replicas)
+            instance_name(role, pool, number): ()
+            for (pool, role), settings in roles.items()
+            for number in range(settings.replicas)
         }
-    named = {role: tuple(_named(role, settings, inventory)) for role, settings in profile.roles.items()}
+    named = {
+        (pool, role): tuple(_named(f"pools.{pool}.roles.{role}" if pool else f"roles.{role}", settings, inventory))
+        for (pool, role), settings in roles.items()
+    }
     taken = {device for devices in named.values() for device in devices}
     free = (device for device in (_uuid(index, inventory) for index in count()) if device not in taken)
     found = {}
-    for role, settings in profile.roles.items():
-        own = iter(named[role]) if settings.devices is not None else free
+    for (pool, role), settings in roles.items():
+        own = iter(named[pool, role]) if settings.devices is not None else free
         for number in range(settings.replicas):
-            found[f"{role}-{number}"] = tuple(next(own) for _ in range(settings.devices_per_instance))
+            name = instance_name(role, pool, number)
+            found[name] = tuple(next(own) for _ in range(settings.devices_per_instance))
     return found
 
 
@@ -48,12 +55,12 @@ def _found(devices: tuple[str, ...], inventory: Inventory) -> Iterator[Gpu]:
     return (gpu for gpu in inventory.gpus if gpu.uuid in devices or str(gpu.index) in devices)
 
 
-def _named(role: Role, settings: RoleSettings, inventory: Inventory) -> Iterator[str]:
+def _named(key: str, settings: RoleSettings, inventory: Inventory) -> Iterator[str]:
     given = settings.devices or []
     needed = settings.replicas * settings.devices_per_instance
     if given and len(given) != needed:
         raise PlanError(
-            f"roles.{role}.devices: {len(given)} device(s) are named, but {settings.replicas} instance(s) of "
+            f"{key}.devices: {len(given)} device(s) are named, but {settings.replicas} instance(s) of "
             f"{settings.devices_per_instance} device(s) each (tensor_parallel x pipeline_parallel x data_parallel) "
             f"need {needed}: name as many, or change replicas"
         )

@@ -13,6 +13,8 @@ from pydantic import ValidationError
 from launcher.errors import ProfileError
 from launcher.profile import Profile
 from launcher.profile_faults import faults
+from launcher.profile_pools import completed, merged
+from launcher.profile_pools import faults as faults_of_pools
 from launcher.yaml_document import Document, KeyPath, Value, YamlError, dotted, is_hidden, read, scalar
 
 
@@ -58,11 +60,25 @@ def resolve(reference: str, overrides: Sequence[str] = ()) -> Resolved:
         if old in document.places
     ]:
         raise ProfileError(moved)
-    data = _without_nulls(document.data)
-    if unfit := [*_no_texts(data, (), document)]:
+    if unfit := [*_no_texts(document.data, (), document)]:
         raise ProfileError(unfit)
+    written = document.data.get("pools")
+    data = _without_nulls({key: value for key, value in document.data.items() if key != "pools"})
+    profile = _validated(data, document, reference)
+    if written is not None:  # of a profile that is faulty itself they would only say the same again
+        whole = _without_nulls({**data, "pools": completed(written, data)})
+        profile = _validated(whole, document, reference)
+    if unfit := [
+        f"{document.place_of(path) or reference}: {dotted(path)}: {fault}"
+        for path, fault in faults_of_pools(profile, written)
+    ]:
+        raise ProfileError(unfit)
+    return Resolved(profile, document)
+
+
+def _validated(data: dict[str, Value], document: Document, reference: str) -> Profile:
     try:
-        return Resolved(Profile.model_validate_json(json.dumps(data)), document)
+        return Profile.model_validate_json(json.dumps(data))
     except ValidationError as exc:
         raise ProfileError([*faults(exc.errors(), data, document, reference)]) from exc
 
@@ -114,16 +130,7 @@ def _read_chain(path: Path, seen: tuple[Path, ...]) -> Document:
 
 def _merge(base: Document, over: Document) -> Document:
     """Mappings merge key by key; anything else of ``over`` replaces what ``base`` has."""
-
-    def merge(below: dict[str, Value], above: dict[str, Value]) -> dict[str, Value]:
-        merged = dict(below)
-        for key, value in above.items():
-            old = merged.get(key)
-            both = isinstance(old, dict) and isinstance(value, dict)
-            merged[key] = merge(old, value) if both else value  # type: ignore[arg-type]
-        return merged
-
-    return Document(merge(base.data, over.data), base.places | over.places)
+    return Document(merged(base.data, over.data), base.places | over.places)
 
 
 def _without_nulls(data: dict[str, Value]) -> dict[str, Value]:

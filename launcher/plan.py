@@ -8,12 +8,17 @@ from launcher.profile import Device
 from proxy.topology import ConnectorKind, Role
 
 
+def instance_name(role: Role, pool: str, number: int) -> str:
+    """``<role>-<number>`` in the main pool, else ``<role>-<pool>-<number>``."""
+    return "-".join(filter(None, (role.value, pool, str(number))))
+
+
 @dataclass(frozen=True, slots=True)
 class EngineInstance:
     """One vLLM server."""
 
     name: str
-    """``<role>-<number>``, unique in the plan."""
+    """As :func:`instance_name` has it, unique in the plan."""
     role: Role
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -32,6 +37,8 @@ class EngineInstance:
     """Variables whose text is elsewhere: ``{"env": name}`` of the launcher's own, or ``{"file": path}``."""
     kv_cache_memory: int | None
     """Bytes; ``None``: the engine decides."""
+    pool: str = ""
+    """As :attr:`proxy.topology.Instance.pool`."""
 
     @property
     def url(self) -> str:

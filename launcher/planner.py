@@ -1,7 +1,7 @@
 """Decision: profile + machine -> plan. Names, ports and devices are settled here and only here."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from launcher import devices, engine_args
@@ -11,7 +11,7 @@ from launcher.fingerprint import fingerprints
 from launcher.inventory import Inventory
 from launcher.kv_transfer import CONNECTORS, ConnectorSetup, Engine
 from launcher.paths import absolute
-from launcher.plan import EngineInstance, Plan, PlannedFile, ProxyInstance
+from launcher.plan import EngineInstance, Plan, PlannedFile, ProxyInstance, instance_name
 from launcher.profile import Model, Ports, Profile, RoleSettings
 from launcher.site import LOCAL, Site
 from proxy import config as proxy_config
@@ -30,13 +30,15 @@ ENGINES_OF_RELEASE = "app.kubernetes.io/instance=@RELEASE@,duet/role"
 def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Path, site: Site = LOCAL) -> Plan:
     """What will run for ``profile`` on the machine of ``inventory``; pure, the same input gives the same bytes.
 
-    Raises :class:`PlanError` when ports or devices run out.
+    Raises :class:`PlanError` when ports or devices run out, or pools cannot be there.
     """
+    _refuse_pools(profile, site)
     model = model_reference(profile.model, inventory)
     served_name = profile.model.served_name or (profile.model.id or Path(model).name)
-    engines = _engines(profile, inventory, model, served_name, run_directory, site)
+    engines = _engines(profile, inventory, served_name, run_directory, site)
     known = fingerprints(engines, inventory)
-    connector = profile.kv_transfer.connector if profile.roles.prefill else None
+    hands_over = any(engine.role is Role.PREFILL for engine in engines)
+    connector = profile.kv_transfer.connector if hands_over else None
     config_path = run_directory / CONFIG
     settings = _proxy_settings(profile, site)
     proxy = ProxyInstance(
@@ -54,7 +56,12 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
         topology=Topology(
             tuple(
                 Instance(
-                    each.name, each.role, each.url, bootstrap=_bootstrap(each, connector), fingerprint=known[each.name]
+                    each.name,
+                    each.role,
+                    each.url,
+                    pool=each.pool,
+                    bootstrap=_bootstrap(each, connector),
+                    fingerprint=known[each.name],
                 )
                 for each in engines
                 if site.one_machine
@@ -78,7 +85,7 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
             PlannedFile(str(config_path.with_name(proxy_config.ABOUT)), about(profile, name)),
         ),
         startup_timeout=profile.startup_timeout,
-        kv_lease=profile.kv_transfer.lease if profile.roles.prefill else 0,
+        kv_lease=profile.kv_transfer.lease if hands_over else 0,
         objectives={
             name: getattr(profile.objectives, name) if name in profile.objectives.model_fields_set else None
             for name in ("ttft", "tpot")
@@ -89,6 +96,18 @@ def plan(profile: Profile, inventory: Inventory, *, name: str, run_directory: Pa
             if settings.scaling is not None
         },
     )
+
+
+def _refuse_pools(profile: Profile, site: Site) -> None:
+    if profile.pools and not site.one_machine:
+        raise PlanError(
+            "pools: they are for one machine; install one release for each pool, or take them away (pools: null)"
+        )
+    if profile.pools and profile.kv_transfer.connector is ConnectorKind.LMCACHE:
+        raise PlanError(
+            "kv_transfer.connector: pools of the same model would find each other's KV caches in one lmcache store, "
+            "whatever their weights: choose another connector, or take pools away"
+        )
 
 
 def model_reference(model: Model, inventory: Inventory) -> str:
@@ -109,25 +128,58 @@ def _proxy_settings(profile: Profile, site: Site) -> Settings:
 
 
 def _engines(
-    profile: Profile, inventory: Inventory, model: str, served_name: str, run_directory: Path, site: Site
+    profile: Profile, inventory: Inventory, served_name: str, run_directory: Path, site: Site
 ) -> tuple[EngineInstance, ...]:
-    total = sum(settings.replicas for _, settings in profile.roles.items())
-    share = max(1, inventory.cores // total) if site.one_machine else inventory.cores
-    taken = {profile.proxy.port, *inventory.listeners}
+    pools = profile.by_pool()
+    total = sum(settings.replicas for each in pools.values() for _, settings in each.roles.items())
+    room = _Room(
+        share=max(1, inventory.cores // total) if site.one_machine else inventory.cores,
+        taken={profile.proxy.port, *inventory.listeners},
+        devices=devices.assign(profile, inventory) if site.one_machine else {},
+    )
     if profile.proxy.admin is not None:
-        taken.add(profile.proxy.admin.port)
-    devices_of = devices.assign(profile, inventory) if site.one_machine else {}
-    engines = []
+        room.taken.add(profile.proxy.admin.port)
+    found: list[EngineInstance] = []
+    for pool, each in pools.items():
+        try:
+            found += _engines_of(pool, each, inventory, served_name, run_directory, site, room)
+        except PlanError as exc:
+            raise (PlanError(f"pools.{pool}.{exc}") if pool else exc) from None
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class _Room:
+    """What all engines of a machine share."""
+
+    share: int
+    """Cores of one engine."""
+    taken: set[int]
+    """Ports."""
+    devices: Mapping[str, tuple[str, ...]]
+    """Of each engine, by its name."""
+
+
+def _engines_of(
+    pool: str,
+    profile: Profile,
+    inventory: Inventory,
+    served_name: str,
+    run_directory: Path,
+    site: Site,
+    room: _Room,
+) -> Iterator[EngineInstance]:
+    model = model_reference(profile.model, inventory)
     for role, settings in profile.roles.items():
         if site.one_machine and settings.nodes > 1:
             raise PlanError(f"roles.{role}.nodes: {settings.nodes} machines make one instance in a cluster only")
         for number in range(settings.replicas if site.one_machine else 1):
-            name = f"{role}-{number}" if site.one_machine else role.value
-            mine = devices_of.get(name, ())
-            if not site.one_machine:
-                taken = set()  # each pod has its own
+            name = instance_name(role, pool, number) if site.one_machine else role.value
+            mine = room.devices.get(name, ())
+            # In a cluster each pod has its own.
+            taken = room.taken if site.one_machine else set()
             port = _free_port(profile.ports, "engine", taken)
-            side_port, setup = _connector(profile, role, settings, name, taken, run_directory, site)
+            side_port, setup = _connector(profile, role, settings, name, taken, run_directory, site, pool)
             options = engine_args.argv(
                 profile,
                 role,
@@ -138,29 +190,27 @@ def _engines(
                 port=port,
                 of_connector=setup.all_options() if setup else {},
             )
-            cores = settings.cores or share
+            cores = settings.cores or room.share
             env = engine_args.environment(profile, role, settings, name=name, cores=cores, devices=mine)
             if setup is not None:
                 env = {**setup.env_defaults, **env, **setup.env}
             own = engine_args.COMMAND if settings.nodes > 1 else (inventory.python, *engine_args.ENGINE_MODULE)
             program = profile.engine_command or own
-            engines.append(
-                EngineInstance(
-                    name=name,
-                    role=role,
-                    argv=(*program, *options),
-                    env=dict(sorted(env.items())),
-                    host=site.listen,
-                    port=port,
-                    side_channel_port=side_port,
-                    devices=mine,
-                    device_type=settings.device_type or devices.kind(mine, inventory),
-                    device_memory=devices.memory(settings.device_memory, settings.device_type, mine, inventory),
-                    secrets=_secrets(profile, settings),
-                    kv_cache_memory=settings.kv_cache_memory and int(settings.kv_cache_memory),
-                )
+            yield EngineInstance(
+                name=name,
+                role=role,
+                argv=(*program, *options),
+                env=dict(sorted(env.items())),
+                host=site.listen,
+                port=port,
+                side_channel_port=side_port,
+                devices=mine,
+                device_type=settings.device_type or devices.kind(mine, inventory),
+                device_memory=devices.memory(settings.device_memory, settings.device_type, mine, inventory),
+                secrets=_secrets(profile, settings),
+                kv_cache_memory=settings.kv_cache_memory and int(settings.kv_cache_memory),
+                pool=pool,
             )
-    return tuple(engines)
 
 
 def _bootstrap(engine: EngineInstance, connector: ConnectorKind | None) -> str | None:
@@ -177,12 +227,13 @@ def _connector(
     taken: set[int],
     run_directory: Path,
     site: Site,
+    pool: str,
 ) -> tuple[int | None, ConnectorSetup | None]:
     """The first of an engine's ports for its connector, and the connector's setup; none if it is aggregated."""
     if role is Role.AGGREGATED:
         return None, None
     connector = CONNECTORS[profile.kv_transfer.connector]
-    engine = Engine(name, role, settings, profile.device, site, None, run_directory)
+    engine = Engine(name, role, settings, profile.device, site, None, run_directory, pool)
     if connector.ports is not None and role in connector.listeners:
         port = _free_port(profile.ports, connector.ports, taken, connector.width(engine))
         engine = replace(engine, port=port)

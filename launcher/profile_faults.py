@@ -111,14 +111,25 @@ _HIDDEN_HINTS = {
 
 def _known_keys(path: KeyPath) -> list[str]:
     """The keys that the profile knows below ``path``."""
-    schema = _schema()
-    node = schema
+    nodes = [_schema()]
     for part in path:
-        value = node["properties"][part]
-        options = [value, *value.get("anyOf", []), *value.get("allOf", [])]
-        found = [schema["$defs"][option["$ref"].rsplit("/", 1)[-1]] for option in options if "$ref" in option]
-        node = next(each for each in found if "properties" in each)
-    return list(node["properties"])
+        values = [value for node in nodes for value in _below(node, part)]
+        nodes = [_resolved(option) for value in values for option in (value, *value.get("anyOf", ()))]
+    return [key for node in nodes for key in node.get("properties", {})]
+
+
+def _below(node: dict[str, Any], part: str | int) -> Iterator[dict[str, Any]]:
+    """What may stand below a key, or a place in a list."""
+    if part in node.get("properties", {}):
+        yield node["properties"][part]
+    yield from node.get("patternProperties", {}).values()
+    if "items" in node and isinstance(part, int):
+        yield node["items"]
+
+
+def _resolved(node: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = _schema()["$defs"][node["$ref"].rsplit("/", 1)[-1]] if "$ref" in node else node
+    return found
 
 
 @cache

@@ -32,8 +32,7 @@ def _section(path: str, node: Schema, root: Schema) -> Iterator[str]:
     for key, value in node["properties"].items():
         here = f"{path}.{key}" if path else key
         found = _mapping(value, root)
-        if found is not None:
-            inner.append((here, found))
+        inner += [(f"{here}{where}", each) for where, each in _inside(value, root)]
         yield f"| `{key}` | {_kind(value, root)} | {_default(value, found)} | {_text(value) or _said(value, root)} |\n"
     for here, found in inner:
         if here not in _SAME_AS:
@@ -43,6 +42,13 @@ def _section(path: str, node: Schema, root: Schema) -> Iterator[str]:
 
 
 _SAME_AS = {
+    "secrets.NAME": "roles.prefill.secrets.NAME",
+    "pools.NAME.model": "model",
+    "pools.NAME.roles": "roles",
+    "pools.NAME.quantization": "roles.prefill.quantization",
+    "pools.NAME.speculation": "roles.prefill.speculation",
+    "pools.NAME.secrets.NAME": "roles.prefill.secrets.NAME",
+    "proxy.admin_keys": "proxy.client_keys",
     "roles.decode": "roles.prefill",
     "roles.aggregated": "roles.prefill",
     "quantization": "roles.prefill.quantization",
@@ -53,7 +59,7 @@ _SAME_AS = {
 
 
 def _anchor(path: str) -> str:
-    return path.replace(".", "")
+    return path.replace(".", "").lower()
 
 
 def _options(value: Schema) -> list[Schema]:
@@ -68,6 +74,18 @@ def _resolve(value: Schema, root: Schema) -> Schema:
 def _mapping(value: Schema, root: Schema) -> Schema | None:
     """The mapping with keys of its own that a value may be."""
     return next((each for option in _options(value) if "properties" in (each := _resolve(option, root))), None)
+
+
+def _inside(value: Schema, root: Schema) -> Iterator[tuple[str, Schema]]:
+    """Mappings with keys of their own in a value, each with where below it: itself, of names, or of a list."""
+    if (found := _mapping(value, root)) is not None:
+        yield "", found
+    for option in _options(value):
+        for entries in option.get("patternProperties", {}).values():
+            if (found := _mapping(entries, root)) is not None:
+                yield ".NAME", found
+        if (found := _mapping(option.get("items", {}), root)) is not None:
+            yield "", found
 
 
 def _kind(value: Schema, root: Schema) -> str:

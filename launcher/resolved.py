@@ -34,12 +34,18 @@ class Value:
 
 
 def values(resolved: Resolved) -> list[Value]:
-    """Each value that is no mapping, in the order of the profile's keys, but what is not set and has no default."""
+    """Each value that is no mapping, in the order of the profile's keys, but what is not set and has no default.
+
+    Of pools only what is written there: all else is as in the profile itself.
+    """
     data = TypeAdapter(Profile).dump_python(resolved.profile, mode="json")
     data["proxy"].pop("objectives")
-    return [
-        Value(dotted(path), value, _origin(path, resolved)) for path, value in _leaves(data, ()) if value is not None
+    found = [
+        (path, Value(dotted(path), value, _origin(path, resolved)))
+        for path, value in _leaves(data, ())
+        if value is not None
     ]
+    return [value for path, value in found if path[0] != "pools" or value.place != DEFAULT]
 
 
 def show(found: list[Value]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from launcher import profile
 from launcher.profile import Profile
-from proxy import settings
+from proxy import pools, settings
 
 Schema = dict[str, Any]
 
@@ -49,7 +49,7 @@ def of_profiles() -> Schema:
 
 def _describe(node: Schema, name: str) -> None:
     """Add what the type's own source says of its keys. Pydantic could do it too, each time that a verb starts."""
-    owner = getattr(profile, name, None) or getattr(settings, name, None)
+    owner = next((found for place in (profile, settings, pools) if (found := getattr(place, name, None))), None)
     for key, text in _docstrings(owner) if inspect.isclass(owner) else ():
         if key in node.get("properties", {}):
             node["properties"][key]["description"] = text

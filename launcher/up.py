@@ -46,10 +46,11 @@ async def up(
         inventory = machine.look(environ)
         plan = planner.plan(profile, inventory, name=name, run_directory=directory.path)
         secrets.check(((engine.name, engine.secrets) for engine in plan.engines), environ)
-        if profile.model.bundled:
+        if bundled := {model for each in profile.by_pool().values() if (model := each.model.bundled)}:
             case = Case(profile, plan, inventory, environ, resolved.document)
             preflight.refuse([*preflight.judge(case, layers, with_model=False)])  # before a download
-            prepare(profile.model.bundled, inventory.cache, tell)
+            for model in bundled:
+                prepare(model, inventory.cache, tell)
         plan, inventory = settle(profile, inventory, name=name, run_directory=directory.path, environ=environ)
         case = Case(profile, plan, inventory, environ, resolved.document)
         findings = [*preflight.judge(case, layers)]

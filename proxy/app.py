@@ -29,6 +29,7 @@ from proxy.engines_page import EnginesPage
 from proxy.evidence import NoEvidence
 from proxy.exchange import Exchange
 from proxy.exposition import Exposition
+from proxy.fallback import Answering, Fallback
 from proxy.follow import ConfigFollower
 from proxy.gauges import Gauges
 from proxy.handover import HandOver
@@ -136,7 +137,9 @@ def create_apps(
                 await tracer.aclose()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    dispatcher = Dispatcher(settings, pool, steering, client, metrics, releases)
+    dispatcher: Answering = Dispatcher(settings, pool, steering, client, metrics, releases)
+    if settings.pools.rules or any(instance.pool for instance in config.topology.instances):
+        dispatcher = Fallback(dispatcher, pool, metrics)
     ops = ops_routes(
         settings, pool, admission, follower, discoverer, exposition, EnginesPage(pool, settings.frozen_after), prover
     )

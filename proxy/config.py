@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from proxy.pools import MAIN, OF_POOLS, rule_faults
 from proxy.settings import STRICT, Settings
 from proxy.topology import Topology
 
@@ -86,6 +87,13 @@ def load(path: Path) -> ProxyConfig:
     wrong_names = [name for name in names if names.count(name) > 1] + [n for n in config.draining if n not in names]
     if wrong_names:
         raise ConfigError(f"{path}: each instance needs a name of its own, draining names only such: {wrong_names}")
+    pools = dict.fromkeys(instance.pool for instance in config.topology.instances if instance.pool)
+    if bad := [pool for pool in pools if pool == MAIN or not re.fullmatch(OF_POOLS, pool)]:
+        raise ConfigError(
+            f"{path}: topology.instances: a pool is 1 to 24 of a-z 0-9 -, empty for the main one, not {bad[0]!r}"
+        )
+    for where, fault in rule_faults(config.settings.pools.rules, pools):
+        raise ConfigError(f"{path}: settings.pools.rules.{'.'.join(map(str, where))}: {fault}")
     return config
 
 

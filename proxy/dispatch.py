@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """Answers requests with the instances of a pool."""
+    """Answers requests with the instances of the pool that their route names."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ class Dispatcher:
         """The answer, at the latest when its first event has come; raises :class:`proxy.errors.ProxyError`."""
         hint = self._steering.hint(call.completion, call.headers)
         call = call if hint is NO_HINT else replace(call, hint=hint)
-        connector = self._pool.connector
-        if connector is None:
+        pool, connector = call.route.pool, self._pool.connector
+        if connector is None or not self._pool.uses_pd(pool):
             return await self._aggregated(call, None)
         reason = bypass(call.completion)
         if reason is not None:
             return await self._aggregated(call, reason)
         if self._steering.conditional:
-            decode = self._steering.choose(self._pool.candidates(Role.DECODE), call.hint)
+            decode = self._steering.choose(self._pool.candidates(Role.DECODE, pool=pool), call.hint)
             reason = None if decode is None else self._steering.instead_of_pd(call.hint, decode)
             if reason is not None:
                 return await self._aggregated(call, reason, on=decode)
@@ -97,10 +97,11 @@ class Dispatcher:
 
     def _choose_prefill(self, call: Call, tried: Set[str]) -> Member:
         """One from which a decode instance may take KV over."""
-        decodes = self._pool.candidates(Role.DECODE, without=tried)
+        pool = call.route.pool
+        decodes = self._pool.candidates(Role.DECODE, without=tried, pool=pool)
         if not decodes:
             raise HandOverFailed(Bypass.NO_DECODE, NoInstance("No decode instance serves now."))
-        prefills = self._pool.candidates(Role.PREFILL, without=tried)
+        prefills = self._pool.candidates(Role.PREFILL, without=tried, pool=pool)
         if not prefills:
             raise HandOverFailed(Bypass.NO_PREFILL, NoInstance("No prefill instance serves now."))
         with_partner = [prefill for prefill in prefills if self._pool.partners(prefill, decodes)]
@@ -115,7 +116,7 @@ class Dispatcher:
         """Late, since others are chosen while prefill runs."""
         if unreachable is not None:
             tried.add(unreachable)
-        decodes = self._pool.candidates(Role.DECODE, without=tried)
+        decodes = self._pool.candidates(Role.DECODE, without=tried, pool=call.route.pool)
         return self._steering.choose(self._pool.partners(prefill, decodes), call.hint)
 
     async def _instead(self, call: Call, failed: "HandOverFailed", tried: set[str]) -> Answer:
@@ -124,7 +125,8 @@ class Dispatcher:
         if call.policy is not FailurePolicy.AGGREGATE:
             raise failed.failure
         avoided = tried if isinstance(failed.failure, EngineUnreachable) else set()
-        if avoided and not self._pool.candidates(Role.AGGREGATED, Role.DECODE, without=avoided):
+        pool = call.route.pool
+        if avoided and not self._pool.candidates(Role.AGGREGATED, Role.DECODE, without=avoided, pool=pool):
             raise failed.failure
         return await self._aggregated(call, failed.reason, avoided)
 
@@ -150,8 +152,10 @@ class Dispatcher:
         raise failed or NoInstance("No decode or aggregated instance serves now: the proxy's /ready says why.")
 
     def _choose_alone(self, call: Call, tried: Set[str]) -> Member | None:
-        candidates = self._pool.candidates(Role.AGGREGATED, without=tried)
-        return self._steering.choose(candidates or self._pool.candidates(Role.DECODE, without=tried), call.hint)
+        pool = call.route.pool
+        candidates = self._pool.candidates(Role.AGGREGATED, without=tried, pool=pool)
+        others = candidates or self._pool.candidates(Role.DECODE, without=tried, pool=pool)
+        return self._steering.choose(others, call.hint)
 
     async def _alone(self, call: Call, reason: Bypass | None, member: Member) -> Answer:
         record = call.record

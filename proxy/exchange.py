@@ -19,6 +19,7 @@ from proxy.hint import NO_HINT, Hint
 from proxy.pool import Member, Pool
 from proxy.record import Phase, Record
 from proxy.release import Kept
+from proxy.routing import TO_MAIN, Route
 from proxy.settings import FailurePolicy, Timeouts
 from proxy.steering import Steering
 from proxy.tracing import LegKind, Trace
@@ -34,6 +35,7 @@ class Call:
     completion: Completion
     record: Record
     policy: FailurePolicy
+    route: Route = TO_MAIN
     hint: Hint = NO_HINT
     trace: Trace | None = None
     waits_for_prefill: bool = False

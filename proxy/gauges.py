@@ -13,6 +13,7 @@ from proxy.breaker import State
 from proxy.instrument import Instrument
 from proxy.pair import Pair
 from proxy.pool import Member, Pool
+from proxy.pools import by_name
 from proxy.proof.proof import Verdict
 from proxy.settings import Alerts
 from proxy.topology import Role
@@ -42,6 +43,7 @@ _OF_MEMBERS: Mapping[Instrument, Callable[[Member, float], float | None]] = {
     known.FROZEN: lambda member, _: member.progress.frozen,
     known.SHARE: _received_share,
     known.REFERENCE: lambda member, _: member.agreement,
+    known.INSTANCE_POOL: lambda member, _: 1.0,
 }
 _OF_PAIRS: Mapping[Instrument, Callable[[Pair, float], float | None]] = {
     known.PAIR_BREAKER: lambda pair, now: pair.breaker.state(now) is State.OPEN,
@@ -86,8 +88,11 @@ class Gauges(Collector):
         for instrument, of_member in self._of_members.items():
             family = _family(instrument)
             for member in self._pool.members:
-                names = {"engine": member.instance.name, "decode": member.instance.name, "role": member.instance.role}
-                _add(family, [names[label] for label in instrument.labels], of_member(member, now))
+                instance = member.instance
+                names = {"engine": instance.name, "decode": instance.name, "role": instance.role}
+                names["pool"] = by_name(instance.pool)
+                if instrument is not known.INSTANCE_POOL or len(self._pool.names) > 1:
+                    _add(family, [names[label] for label in instrument.labels], of_member(member, now))
             yield family
         pairs = self._pool.pairs()
         for instrument, of_pair in _OF_PAIRS.items():

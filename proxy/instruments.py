@@ -44,6 +44,7 @@ LABELS: Mapping[str, str] = {
     "reason": "as `X-Duet-Bypass` says it for a bypass; `Overloaded`, `NoRoom` or `Draining` for what was not taken",
     "phase": "what the client did not wait for: `upload` (its own body), `queue`, `prefill`, `first_event` (decode "
     "was asked), `answer`",
+    "pool": "a name below `pools` in the profile, or `main`",
     "alert": "a key of `proxy.alerts`",
     "engine": "an instance's name in the configuration",
     "prefill": "a prefill instance's name",
@@ -88,6 +89,30 @@ BYPASSED = _counter("duet_pd_bypassed", ("reason",), "Requests served aggregated
 RETRIES = _counter("duet_retries", ("step",), "Tries after the first, before the first byte of the answer.", "tries")
 REFUSED = _counter("duet_refused", ("reason",), "Requests that were not taken, by reason.")
 DISCONNECTS = _counter("duet_client_disconnects", ("phase",), "Clients that left before their answer was complete.")
+
+# Of pools.
+POOL_REQUESTS = _counter(
+    "duet_pool_requests",
+    ("pool", "outcome"),
+    "Finished requests on routes that generate, by the pool that served them or was the last to be asked. Metrics of "
+    "pools are shown only where there are several.",
+)
+POOL_TTFT = _seconds("duet_pool_ttft_seconds", ("pool",), TTFT_SECONDS, "As `duet_ttft_seconds`.")
+POOL_TPOT = _seconds(
+    "duet_pool_time_per_output_token_seconds",
+    ("pool", "counted"),
+    TOKEN_SECONDS,
+    "As `duet_time_per_output_token_seconds`.",
+)
+POOL_FALLBACKS = _counter(
+    "duet_pool_fallbacks", ("pool",), "Requests that went to another pool, as nobody in this one could serve them."
+)
+INSTANCE_POOL = _gauge(
+    "duet_instance_pool",
+    ("engine", "pool"),
+    "Always 1; tells the pool of an instance, to join with its other metrics.",
+    "1",
+)
 
 # Of admission.
 WAIT = _seconds(
@@ -213,6 +238,7 @@ GROUPS: Mapping[str, tuple[Instrument, ...]] = {
         *(REQUESTS, DURATION, TTFT, TPOT, PAUSE, PROMPT_TOKENS, COMPLETION_TOKENS, USAGE_UNKNOWN),
         *(BYPASSED, RETRIES, REFUSED, DISCONNECTS),
     ),
+    "Pools": (POOL_REQUESTS, POOL_TTFT, POOL_TPOT, POOL_FALLBACKS, INSTANCE_POOL),
     "Admission": (WAIT, INSIDE, WAITING, HELD, DRAINING),
     "Hand-overs": (HANDOFF, HANDOVERS, HANDOVER, WITHOUT_KV, KV_STRANDED, KV_RELEASED),
     "Pairs": (CANARIES, VERDICT, PROOF_AGE, PROVEN, SPEED, USABLE, PAIR_BREAKER, PAIR_SUSPENDED, SILENTLY_OFF),

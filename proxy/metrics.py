@@ -146,6 +146,8 @@ class Metrics:
         self._canaries = counter(known.CANARIES)
         self._failures, self._without_kv = counter(known.FAILURES), plain(known.WITHOUT_KV)
         self._opened, self._suspended = counter(known.BREAKER_OPENED), counter(known.PAIR_SUSPENDED)
+        self._pool_requests, self._pool_fallbacks = counter(known.POOL_REQUESTS), counter(known.POOL_FALLBACKS)
+        self._pool_ttft, self._pool_tpot = histogram(known.POOL_TTFT), histogram(known.POOL_TPOT)
         self.waited = times(known.WAIT)
         self._handoff = times(known.HANDOFF)
         self.kv_stranded = plain(known.KV_STRANDED)
@@ -196,6 +198,10 @@ class Metrics:
         """Somebody else is tried."""
         self._retries.of(step).inc()
 
+    def fell_back(self, pool: str) -> None:
+        """A request goes to another pool than this."""
+        self._pool_fallbacks.of(pool).inc()
+
     def refused(self, reason: str) -> None:
         """A request was not taken; the reason is the name of an error."""
         self._refused.of(reason).inc()
@@ -236,6 +242,8 @@ class Metrics:
         self._sums[served.ended(status, outcome)] += 1
         exemplar = None if trace is None else {"trace_id": trace}
         served.duration.observe(now - record.started, exemplar)
+        if record.pool is not None:
+            self._sums[self._pool_requests.of(record.pool, outcome)] += 1
         if record.bypass is not None:
             self._bypassed.of(record.bypass).inc()
         if outcome is Outcome.LEFT:
@@ -249,12 +257,17 @@ class Metrics:
         if record.first_byte is None:
             return
         served.ttft.observe(record.first_byte - record.started, exemplar)
+        if record.pool is not None:
+            self._pool_ttft.of(record.pool).observe(record.first_byte - record.started)
         if record.longest_pause is not None:
             served.pause.observe(record.longest_pause)
         steps = record.events if usage is None else usage.completion - 1
         if outcome is Outcome.OK and record.has_one_choice and steps > 0:
             counted = "events" if usage is None else "tokens"
-            self._tpot.of(*labels, counted).observe((now - record.first_byte) / steps)
+            tpot = (now - record.first_byte) / steps
+            self._tpot.of(*labels, counted).observe(tpot)
+            if record.pool is not None:
+                self._pool_tpot.of(record.pool, counted).observe(tpot)
 
 
 def _class_of(status: int) -> str:

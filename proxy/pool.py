@@ -113,17 +113,31 @@ class Pool:
         self._pairs = {key: pair for key, pair in self._pairs.items() if names.issuperset(key)}
         self._compare()
 
-    def usable(self, *roles: Role) -> list[Member]:
-        """The members of some roles that serve now, in the order of the topology."""
-        return [member for member in self.members if member.usable and member.instance.role in roles]
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the pools that the instances are in, the main one's first, if it has any."""
+        return tuple(sorted({member.instance.pool for member in self.members}))
 
-    def candidates(self, *roles: Role, without: Collection[str] = ()) -> list[Member]:
+    def uses_pd(self, pool: str) -> bool:
+        """Whether requests of a pool are to go through prefill and decode; not where all its instances do both."""
+        roles = {member.instance.role for member in self.members if member.instance.pool == pool}
+        return self.connector is not None and roles != {Role.AGGREGATED}
+
+    def usable(self, *roles: Role, pool: str | None = None) -> list[Member]:
+        """The members of some roles that serve now, in the order of the topology; of one pool, or of all."""
+        return [
+            member
+            for member in self.members
+            if member.usable and member.instance.role in roles and pool in (None, member.instance.pool)
+        ]
+
+    def candidates(self, *roles: Role, without: Collection[str] = (), pool: str | None = None) -> list[Member]:
         """Those of the usable members that their breakers admit.
 
         Failing these, those that at least answer: a breaker spares clients a bad instance when there is a better one,
         and three requests on which an engine fails shall not shut out everybody else.
         """
-        usable = self.usable(*roles)
+        usable = self.usable(*roles, pool=pool)
         if without:
             usable = [member for member in usable if member.instance.name not in without]
         now = time.monotonic()
@@ -135,10 +149,10 @@ class Pool:
         now = time.monotonic()
         return [decode for decode in decodes if self.pair(prefill, decode).admits(now)]
 
-    def has_pair(self) -> bool:
-        """Whether some prefill instance may hand KV over to some decode instance."""
-        decodes = self.candidates(Role.DECODE)
-        return any(self.partners(prefill, decodes) for prefill in self.candidates(Role.PREFILL))
+    def has_pair(self, pool: str) -> bool:
+        """Whether some prefill instance of a pool may hand KV over to some decode instance of it."""
+        decodes = self.candidates(Role.DECODE, pool=pool)
+        return any(self.partners(prefill, decodes) for prefill in self.candidates(Role.PREFILL, pool=pool))
 
     def pair(self, prefill: Member, decode: Member) -> Pair:
         """How hand-overs between the two went."""
@@ -209,9 +223,14 @@ class Pool:
         return [self.pair(*couple) for couple in self.couples() if all(member.usable for member in couple)]
 
     def couples(self) -> list[tuple[Member, Member]]:
-        """All prefill instances with all decode instances."""
+        """All prefill instances with all decode instances of their pool."""
         by_role = {role: [each for each in self.members if each.instance.role is role] for role in Role}
-        return [(prefill, decode) for prefill in by_role[Role.PREFILL] for decode in by_role[Role.DECODE]]
+        return [
+            (prefill, decode)
+            for prefill in by_role[Role.PREFILL]
+            for decode in by_role[Role.DECODE]
+            if prefill.instance.pool == decode.instance.pool
+        ]
 
     def pairs(self) -> list[Pair]:
         """All pairs of a prefill and a decode instance, and how hand-overs between them went."""

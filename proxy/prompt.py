@@ -34,6 +34,11 @@ def hint_of(completion: Completion, *, session: str | None, hashed: bool) -> Hin
     return Hint(-(-len(text) // _TOKEN_BYTES), blocks, session)
 
 
+def tokens_of(completion: Completion) -> int:
+    """Of the prompt, as its hint says it."""
+    return -(-len(_written(completion)) // _TOKEN_BYTES)
+
+
 def session_of(completion: Completion, header: str | None) -> str | None:
     """The session that a request names, in its header or, without one, in its body."""
     if header:

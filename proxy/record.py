@@ -99,6 +99,10 @@ class Record:
     """The instance whose KV was handed over."""
     decode: str | None = None
     """The instance that generates the answer."""
+    pool: str | None = None
+    """The pool whose instances these are, by its name; ``None`` where there is one pool only."""
+    fell_back_from: str | None = None
+    """The pool that should have served it and could not."""
     bypass: Bypass | None = None
     attempts: int = 0
     """Pairs that were asked so far."""
@@ -123,6 +127,8 @@ class Record:
             "x-duet-prefill": self.prefill,
             "x-duet-decode": self.decode,
             "x-duet-bypass": self.bypass,
+            "x-duet-pool": self.pool,
+            "x-duet-pool-fallback": self.fell_back_from,
         }
         return [(name.encode(), value.encode()) for name, value in told.items() if value is not None]
 
@@ -149,4 +155,5 @@ class Record:
             outcome=outcome,
             prompt_tokens=prompt,
             completion_tokens=completion,
+            **({} if self.pool is None else {"pool": self.pool, "fell_back_from": self.fell_back_from}),
         )

@@ -127,7 +127,9 @@ class Releases:
 
     def _decodes(self, prefill: Member) -> list[Member]:
         """Also those that drain: it is no work."""
-        healthy = [each for each in self._pool.members if each.healthy and each.instance.role is Role.DECODE]
+        pool = prefill.instance.pool
+        decodes = [each for each in self._pool.members if each.instance.role is Role.DECODE]
+        healthy = [each for each in decodes if each.healthy and each.instance.pool == pool]
         return sorted(healthy, key=lambda each: (not self._pool.pair(prefill, each).handed_over, each.draining))
 
     async def _refuses(self, decode: Member, kept: Kept, body: bytes) -> bool:

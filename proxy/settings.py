@@ -10,6 +10,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, ByteSize, ConfigDict, Field
 
+from proxy.pools import PoolSettings
+
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 Bytes = Annotated[ByteSize, Field(ge=1)]
@@ -357,6 +359,7 @@ class Settings:
     canary: Canary = field(default_factory=Canary)
     selection: Selection = field(default_factory=Selection)
     pd: ConditionalPD = field(default_factory=ConditionalPD)
+    pools: PoolSettings = field(default_factory=PoolSettings)
     objectives: Objectives = field(default_factory=Objectives)
     reference: Reference | None = None
     """Compare engines with a baseline's answers."""

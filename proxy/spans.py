@@ -116,6 +116,7 @@ class RequestSpans:
             "duet.prefill": record.prefill,
             "duet.decode": record.decode,
             "duet.bypass": record.bypass,
+            "duet.pool": record.pool,
             "duet.failure": record.failure,
             "duet.client": record.client,
         }

@@ -50,6 +50,8 @@ class Instance:
     role: Role
     url: str
     """Base address without a trailing slash, e.g. ``http://127.0.0.1:8100``."""
+    pool: str = ""
+    """Whose requests it serves, see :mod:`proxy.pools`; empty for the main pool. KV stays within one."""
     bootstrap: str | None = None
     """The same of the server by which Mooncake's prefill instances tell of themselves, e.g. ``http://127.0.0.1:8998``."""
     fingerprint: Mapping[str, str] = field(default_factory=dict, hash=False)

@@ -129,7 +129,8 @@ def _report(
 ) -> Report:
     deployment = deployment_size(plan, inventory, models, margin=margin, before=before)
     settings = engine_settings(plan)
-    by_role = {each.role: each for each in reversed(deployment.instances)}
+    pools = {each.name: each.pool for each in plan.engines}
+    by_role = {"-".join(filter(None, (each.role, pools[each.name]))): each for each in reversed(deployment.instances)}
     is_unknown = plan.device is Device.CUDA and not deployment.devices
     cards = [gib * 2**30 for gib in _CARDS] if is_unknown else []
     decode = next((settings[each.name] for each in plan.engines if each.role is Role.DECODE), None)
@@ -151,7 +152,9 @@ def _on_devices(
     number, card = on
     settings = engine_settings(plan, card)
     found = {
-        each.role.value: tuple(options(each.name, settings[each.name], models, number, card, margin))
+        "-".join(filter(None, (each.role.value, each.pool))): tuple(
+            options(each.name, settings[each.name], models, number, card, margin)
+        )
         for each in reversed(plan.engines)
     }
     reasons = [

@@ -25,6 +25,8 @@ class Engine:
     port: int | None
     """The first of those it was given for its connector."""
     run_directory: Path
+    pool: str = ""
+    """Whose KV caches it may have, and no other's."""
 
     @property
     def host(self) -> str:

@@ -1,5 +1,7 @@
 """Connectors over a store that all engines know: files, or LMCache's."""
 
+from pathlib import Path
+
 from pydantic import JsonValue
 
 from launcher.kv_transfer import nixl
@@ -57,7 +59,8 @@ def _several(settings: KVTransfer, engine: Engine, *children: dict[str, JsonValu
 
 def _files(settings: KVTransfer, engine: Engine) -> dict[str, JsonValue]:
     given = settings.shared_storage.path if settings.shared_storage else None
-    path = engine.run_directory / "kv" if given is None else absolute(given, "kv_transfer.shared_storage.path")
+    path = engine.run_directory / "kv" if given is None else Path(absolute(given, "kv_transfer.shared_storage.path"))
+    path /= engine.pool  # a file is found by its prompt's tokens: those of other weights must not be found
     return {
         "kv_connector": "ExampleConnector",
         "kv_role": engine.kv_role,

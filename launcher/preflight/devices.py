@@ -13,10 +13,10 @@ def _missing(case: Case) -> Iterator[Fault]:
     """GPUs that are planned but not there."""
     wanted = {device for engine in case.plan.engines for device in engine.devices}
     known = {name for gpu in case.inventory.gpus for name in (gpu.uuid, str(gpu.index))}
-    named = {device for _, settings in case.profile.roles.items() for device in map(str, settings.devices or ())}
-    if strange := sorted((wanted - known) & named):
+    naming = {str(device): each for each in case.plan.engines for device in case.settings_of(each).devices or ()}
+    if strange := sorted((wanted - known) & naming.keys()):
         yield Fault(
-            _naming(case, strange[0]),
+            case.key_of(naming[strange[0]], "devices"),
             f"this machine has no GPU {', '.join(strange)}",
             f"choose among {there}"
             if (there := ", ".join(f"{gpu.index} ({gpu.uuid})" for gpu in case.inventory.gpus))
@@ -40,7 +40,7 @@ def _shared(case: Case) -> Iterator[Fault]:
         total = sum(share for share in shares.values() if share is not None)
         if total > 1:
             yield Fault(
-                f"roles.{engines[-1].role}.gpu_memory_utilization",
+                case.key_of(engines[-1], "gpu_memory_utilization"),
                 f"GPU {device} is used by {len(engines)} instances that take {together} = {total:g} of its memory",
                 "give each a share, 1 at most together, or other devices",
                 "the second would find no memory, or take that of the first for its own",
@@ -56,12 +56,12 @@ def _free_at_start(case: Case) -> Iterator[Fault]:
     for device, engines in _by_device(case).items():
         taken: dict[str, float] = {}
         for engine in engines:
-            settings = getattr(case.profile.roles, engine.role.value)
+            settings = case.settings_of(engine)
             wanted = float(settings.gpu_memory_utilization or DEFAULT_SHARE)
             before = sum(taken.values())
             if settings.kv_cache_memory is not None and before and wanted + before > 1:
                 yield Fault(
-                    f"roles.{engine.role}.gpu_memory_utilization",
+                    case.key_of(engine, "gpu_memory_utilization"),
                     f"{engine.name} starts only if {wanted:g} of GPU {device} is free, also with kv_cache_memory, and "
                     f"{' and '.join(taken)} take at least {before:.2f} of it",
                     f"set it to less than {1 - before:.2f}: with kv_cache_memory it says only what must be free",
@@ -116,25 +116,27 @@ def _by_device(case: Case) -> Mapping[str, list[EngineInstance]]:
 
 def _share(case: Case, engine: EngineInstance) -> float | None:
     """Of a device's memory; ``None`` where the KV cache has a size of its own, which the memory layer adds up."""
-    settings = getattr(case.profile.roles, engine.role.value)
+    settings = case.settings_of(engine)
     if settings.kv_cache_memory is not None or case.profile.device is Device.CPU:
         return None
     return float(settings.gpu_memory_utilization or DEFAULT_SHARE)
 
 
-def _naming(case: Case, device: str) -> str:
-    return next(
-        f"roles.{role}.devices"
-        for role, settings in case.profile.roles.items()
-        if device in map(str, settings.devices or ())
-    )
-
-
 RULES = (
-    Rule("devices/there", Layer.HOST, "NVIDIA's driver", _missing),
-    Rule("devices/shares", Layer.STATIC, "vLLM takes its share of the whole device, whoever else is there", _shared),
+    Rule("devices/there", Layer.HOST, "NVIDIA's driver", _missing, of_all_pools=True),
     Rule(
-        "devices/free-at-start", Layer.STATIC, "vLLM 0.32: request_memory, whatever sizes the KV cache", _free_at_start
+        "devices/shares",
+        Layer.STATIC,
+        "vLLM takes its share of the whole device, whoever else is there",
+        _shared,
+        of_all_pools=True,
+    ),
+    Rule(
+        "devices/free-at-start",
+        Layer.STATIC,
+        "vLLM 0.32: request_memory, whatever sizes the KV cache",
+        _free_at_start,
+        of_all_pools=True,
     ),
     Rule("devices/twice", Layer.STATIC, "CUDA_VISIBLE_DEVICES names each device once", _twice_in_one),
     Rule("devices/mig", Layer.STATIC, "NVIDIA's MIG user guide: no peer-to-peer between slices", _mig),

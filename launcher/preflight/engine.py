@@ -9,7 +9,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +19,7 @@ from launcher.engine_args import ENGINE_MODULE, PROFILE_KEYS
 from launcher.inventory import Checkpoint
 from launcher.plan import EngineInstance
 from launcher.preflight import engine_child
-from launcher.preflight.finding import Case, Fault, Layer, Rule
+from launcher.preflight.finding import Case, Fault, Layer, Rule, key_in_pool
 from launcher.profile import Device
 from launcher.weights import folder_of
 from proxy.topology import Role
@@ -63,8 +63,9 @@ def judge(case: Case, cache: Path | None = None) -> Iterator[tuple[Rule, Fault] 
     if reason := _cannot_ask(case):
         yield NotAsked(reason)
         return
-    builds = _cannot_build(case)
-    question = [_question(engine, builds is None) for engine in case.plan.engines]
+    cases = case.once(Case.by_pool)
+    builds = {pool: _cannot_build(each) for pool, each in cases.items()}
+    question = [_question(engine, builds[engine.pool] is None) for engine in case.plan.engines]
     passed = None if cache is None else cache / "preflight" / _digest(question, case)
     if passed is not None and os.path.exists(passed):
         return
@@ -73,11 +74,15 @@ def judge(case: Case, cache: Path | None = None) -> Iterator[tuple[Rule, Fault] 
     except (OSError, ValueError, subprocess.SubprocessError) as exc:
         yield NotAsked(f"vLLM could not be asked: {exc}")
         return
-    found = [*_faults(case, answers)]
+    found = [
+        (rule, replace(fault, key=key_in_pool(pool, fault.key)))
+        for pool, each in cases.items()
+        for rule, fault in _faults(each, answers)
+    ]
     yield from found
-    if builds is not None:
-        yield NotAsked(builds)
-    elif not found and passed is not None:
+    reasons = dict.fromkeys(reason for reason in builds.values() if reason is not None)
+    yield from map(NotAsked, reasons)
+    if not reasons and not found and passed is not None:
         with suppress(OSError):  # then it is asked again next time
             passed.parent.mkdir(parents=True, exist_ok=True)
             passed.touch()
@@ -136,6 +141,7 @@ def _ask(question: list[dict[str, Any]], case: Case) -> list[dict[str, Any]]:
 
 def _faults(case: Case, answers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Rule, Fault]]:
     engines = {engine.name: engine for engine in case.plan.engines}
+    answers = [answer for answer in answers if answer["name"] in engines]
     for answer in answers:
         if "error" in answer:
             engine, rule = engines[answer["name"]], PARSER if answer["step"] == "parse" else CONFIGURATION

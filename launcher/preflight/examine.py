@@ -46,7 +46,8 @@ def examine(
     findings = [*judge(case, layers, with_model=case.model_is_there)]
     not_judged = [] if case.model_is_there else [f"the model's files: {plan.model} is made at the first start"]
     if case.model_is_there and Layer.MEMORY in layers:
-        not_judged += memory.not_judged(case)
+        for pool, each in case.once(Case.by_pool).items():
+            not_judged += [f"pool {pool}: {reason}" if pool else reason for reason in memory.not_judged(each)]
     if Layer.ENGINE in layers:
         found, reasons = of_engine(case)
         findings += found

@@ -1,15 +1,16 @@
 """Shapes: what preflight asks, and what it finds."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from launcher.command_line import options_of
 from launcher.inventory import Inventory
-from launcher.plan import Plan
+from launcher.plan import EngineInstance, Plan
 from launcher.preflight.reader import Reader
-from launcher.profile import Profile
+from launcher.profile import Pool, Profile, RoleSettings
 from launcher.yaml_document import Document
 
 T = TypeVar("T")
@@ -59,8 +60,34 @@ class Case:
 
     @property
     def model_is_there(self) -> bool:
-        """Whether its files can be judged: a bundled model is made at the first start."""
-        return self.profile.model.bundled is None or Path(self.plan.model).is_dir()
+        """Whether the models' files can be judged: a bundled model is made at the first start."""
+        cases = self.once(Case.by_pool).values()
+        return all(each.profile.model.bundled is None or Path(each.plan.model).is_dir() for each in cases)
+
+    def by_pool(self) -> Mapping[str, "Case"]:
+        """A case of each pool, as if it were all: by :attr:`proxy.topology.Instance.pool`, the main one's first."""
+        if not self.profile.pools:
+            return {"": self}
+        return {pool: self._of_pool(pool, profile) for pool, profile in self.profile.by_pool().items()}
+
+    def _of_pool(self, pool: str, profile: Profile) -> "Case":
+        engines = tuple(engine for engine in self.plan.engines if engine.pool == pool)
+        model = options_of(engines[0].argv)["model"]
+        scheme = profile.quantization.checkpoint_scheme
+        return replace(
+            self, profile=profile, plan=replace(self.plan, engines=engines, model=model, checkpoint_scheme=scheme)
+        )
+
+    def settings_of(self, engine: EngineInstance) -> RoleSettings:
+        """Of the role that an engine has in its pool."""
+        roles = self.once(Case.by_pool)[engine.pool].profile.roles
+        found: RoleSettings = getattr(roles, engine.role.value)
+        return found
+
+    @staticmethod
+    def key_of(engine: EngineInstance, key: str) -> str:
+        """The dotted path of a key of that role, e.g. ``devices``."""
+        return key_in_pool(engine.pool, f"roles.{engine.role}.{key}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +123,8 @@ class Rule:
     source: str
     """Where it is known from that this matters."""
     judge: Callable[[Case], Iterable[Fault]]
+    of_all_pools: bool = False
+    """It judges all of a deployment at once; others judge each pool as if it were all."""
     needs_model: bool = False
     """It reads the model's files: not to be asked before they are there."""
 
@@ -110,6 +139,11 @@ class Finding:
     fault: Fault
     place: str | None = None
     """``file:line`` of the key, or of the nearest one above it that was written."""
+
+
+def key_in_pool(pool: str, key: str) -> str:
+    """A key of a pool's profile, as the whole profile has it."""
+    return f"pools.{pool}.{key}" if pool and key.partition(".")[0] in Pool.model_fields else key
 
 
 def finding(rule: Rule, fault: Fault, document: Document) -> Finding:

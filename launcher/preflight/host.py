@@ -7,7 +7,7 @@ from pydantic import ByteSize
 from launcher.engine_args import hub_ids
 from launcher.gpus import DEFAULT_SHARE
 from launcher.inventory import Checkpoint
-from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity
+from launcher.preflight.finding import Case, Fault, Layer, Rule, Severity, key_in_pool
 from launcher.profile import Device
 from launcher.weights import folder_of
 
@@ -57,7 +57,10 @@ def _disk(case: Case) -> Iterator[Fault]:
     if free is None:
         return
     away = [
-        (key, hub_id) for key, hub_id in hub_ids(case.profile) if folder_of(Checkpoint(hub_id), case.environ) is None
+        (key_in_pool(pool, key), hub_id)
+        for pool, each in case.profile.by_pool().items()
+        for key, hub_id in hub_ids(each)
+        if folder_of(Checkpoint(hub_id), case.environ) is None
     ]
     if away and free < _MODEL_ON_DISK:
         key, hub_id = away[0]
@@ -72,14 +75,14 @@ def _gpu_memory(case: Case) -> Iterator[Fault]:
     """vLLM refuses to start when less is free than the share it shall take."""
     gpus = {gpu.uuid: gpu for gpu in case.inventory.gpus}
     for engine in case.plan.engines:
-        settings = getattr(case.profile.roles, engine.role.value)
+        settings = case.settings_of(engine)
         share = settings.gpu_memory_utilization or DEFAULT_SHARE
         wants = "shall take" if settings.kv_cache_memory is None else "starts only with"
         for device in engine.devices:
             gpu = gpus.get(device)
             if gpu is not None and gpu.memory_free < share * gpu.memory_total:
                 yield Fault(
-                    f"roles.{engine.role}.gpu_memory_utilization",
+                    case.key_of(engine, "gpu_memory_utilization"),
                     f"{engine.name} {wants} {share:g} of GPU {gpu.index} ({_human(int(share * gpu.memory_total))}), "
                     f"but {_human(gpu.memory_free)} of {_human(gpu.memory_total)} are free",
                     f"end what uses it (nvidia-smi shows it), choose other devices, or at most "
@@ -108,7 +111,13 @@ def _human(size: int) -> str:
 RULES = (
     Rule("host/open-files", Layer.HOST, "each connection is an open file", _open_files),
     Rule("host/shared-memory", Layer.HOST, "containers have 64 MB of it unless told otherwise", _shared_memory),
-    Rule("host/disk", Layer.HOST, "the operating system", _disk),
-    Rule("host/gpu-memory", Layer.HOST, "vLLM 0.32: free memory on the device is less than desired", _gpu_memory),
+    Rule("host/disk", Layer.HOST, "the operating system", _disk, of_all_pools=True),
+    Rule(
+        "host/gpu-memory",
+        Layer.HOST,
+        "vLLM 0.32: free memory on the device is less than desired",
+        _gpu_memory,
+        of_all_pools=True,
+    ),
     Rule("host/driver", Layer.HOST, "NVIDIA: a driver runs engines of its own CUDA major version and older", _driver),
 )

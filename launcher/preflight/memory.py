@@ -154,8 +154,15 @@ def _human_up(size: int) -> str:
 
 _MEASURED = "the engine's own arithmetic, and estimates from measured starts (docs/sizing.md)"
 RULES = (
-    Rule("memory/machine", Layer.MEMORY, "measured with vLLM 0.32 on a CPU", _machine, needs_model=True),
-    Rule("memory/device", Layer.MEMORY, "vLLM's request_memory", _device, needs_model=True),
+    Rule(
+        "memory/machine",
+        Layer.MEMORY,
+        "measured with vLLM 0.32 on a CPU",
+        _machine,
+        of_all_pools=True,
+        needs_model=True,
+    ),
+    Rule("memory/device", Layer.MEMORY, "vLLM's request_memory", _device, of_all_pools=True, needs_model=True),
     Rule("memory/draft", Layer.MEMORY, _MEASURED, _draft, needs_model=True),
     Rule("memory/weights", Layer.MEMORY, _MEASURED, _fits, needs_model=True),
     Rule("memory/one-request", Layer.MEMORY, "vLLM's check of one request", _one_request, needs_model=True),

@@ -52,7 +52,7 @@ def _events(case: Case) -> Iterator[Fault]:
     for engine in case.plan.engines:
         options = options_of(engine.argv)
         width = int(options.get("data-parallel-size", "1"))
-        key = f"roles.{engine.role}.engine_args.kv-events-config"
+        key = case.key_of(engine, "engine_args.kv-events-config")
         for port in _ports_of_events(json_of(options.get("kv-events-config"))):
             for number in range(port, port + width):
                 if number > _LAST:
@@ -89,7 +89,13 @@ def _room(case: Case) -> Iterator[Fault]:
 _LAST = 65535
 
 RULES = (
-    Rule("ports/kv-events", Layer.STATIC, "vLLM 0.32: port of the endpoint + data parallel rank", _events),
+    Rule(
+        "ports/kv-events",
+        Layer.STATIC,
+        "vLLM 0.32: port of the endpoint + data parallel rank",
+        _events,
+        of_all_pools=True,
+    ),
     Rule("ports/admin", Layer.STATIC, "the operating system", _room),
     Rule("ports/proxy", Layer.HOST, "the operating system", _proxy),
 )

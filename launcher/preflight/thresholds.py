@@ -9,7 +9,7 @@ from proxy.settings import ConditionalPD, Policy
 
 def _without_effect(case: Case) -> Iterator[Fault]:
     """Settings for prefill where there is none."""
-    if case.profile.roles.prefill is not None:
+    if any(each.roles.prefill is not None for each in case.profile.by_pool().values()):
         return
     pd, selection = case.profile.proxy.pd, case.profile.proxy.selection
     nobody = "there is no role prefill"
@@ -39,6 +39,6 @@ def _every_request(case: Case) -> Iterator[Fault]:
 
 
 RULES = (
-    Rule("proxy/setting-without-effect", Layer.STATIC, "the proxy's own rules", _without_effect),
-    Rule("proxy/pd-never-used", Layer.STATIC, "the proxy's own rules", _every_request),
+    Rule("proxy/setting-without-effect", Layer.STATIC, "the proxy's own rules", _without_effect, of_all_pools=True),
+    Rule("proxy/pd-never-used", Layer.STATIC, "the proxy's own rules", _every_request, of_all_pools=True),
 )

@@ -3,6 +3,7 @@
 The docstring of each key is its documentation: `launcher schema` and docs/profiles.md are made of it.
 """
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field, JsonValue
@@ -10,10 +11,12 @@ from pydantic import Field, JsonValue
 from launcher.profile.kv_transfer import KVTransfer, LMCache, LoadFailurePolicy, Mooncake, SharedStorage
 from launcher.profile.model import LoRA, Model
 from launcher.profile.operation import Objectives, Ports, Scaling, SecretReference, Secrets
+from launcher.profile.pool import Pool
 from launcher.profile.quantization import Quantization
 from launcher.profile.roles import Device, Roles, RoleSettings
 from launcher.profile.shape import EnvironmentName, Shape
 from launcher.profile.speculation import Draft, Speculation, SpeculationMethod, Suffix
+from proxy.pools import PoolName
 from proxy.settings import Settings as ProxySettings
 from proxy.topology import Role
 
@@ -48,6 +51,15 @@ class Profile(Shape):
     """Starts an engine when vLLM's options are appended, e.g. `[numactl, -N0, vllm, serve]`; default: vLLM in the
     launcher's own Python."""
 
+    pools: dict[PoolName, Pool] = {}
+    """Further instances with other weights or settings, by a name; `proxy.pools` says which requests they get."""
+
+    def by_pool(self) -> Mapping[str, "Profile"]:
+        """The profile of each pool by itself, the main one's first, by :attr:`proxy.topology.Instance.pool`."""
+        main = self.model_copy(update={"pools": {}})
+        own = {name: {key: getattr(pool, key) for key in Pool.model_fields} for name, pool in self.pools.items()}
+        return {"": main, **{name: main.model_copy(update=what) for name, what in own.items()}}
+
     def quantization_of(self, role: Role) -> Quantization:
         """The role's own, else that of all."""
         own: Quantization | None = getattr(self.roles, role.value).quantization
@@ -70,6 +82,7 @@ __all__ = [
     "Model",
     "Mooncake",
     "Objectives",
+    "Pool",
     "Ports",
     "Profile",
     "Quantization",

@@ -57,8 +57,9 @@ class Worker:
         parent = os.getpid()
         command = [str(self._python), "-P", "-m", "duet_quantizing", str(file)]
         refused = None
-        with log.open("wb") as errors:
-            process = subprocess.Popen(
+        with (
+            log.open("wb") as errors,
+            subprocess.Popen(
                 command,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -66,16 +67,16 @@ class Worker:
                 text=True,
                 env=self._env,
                 preexec_fn=lambda: die_with_parent(parent),
-            )
+            ) as process,
+        ):
+            assert process.stdout is not None
             try:
-                assert process.stdout is not None
                 for line in process.stdout:
                     refused = self._heard(line) or refused
-                code = process.wait()
             except BaseException:
                 process.kill()
-                process.wait()
                 raise
+        code = process.returncode
         if code == 0:
             return None
         if code == _REFUSED and refused:

@@ -14,13 +14,14 @@ from proxy.api.target import target_of
 from proxy.client_policy import HEADER, policy_of
 from proxy.completion import has_one_choice, parse
 from proxy.disconnect import unless_gone
-from proxy.dispatch import Dispatcher
 from proxy.endpoint import ROUTES, Endpoint
 from proxy.errors import ProxyError
 from proxy.exchange import Answer, Call, Stream
+from proxy.fallback import Answering
 from proxy.headers import request_id, to_engine, value_of
 from proxy.metrics import Metrics
 from proxy.record import Record
+from proxy.routing import Router
 from proxy.settings import Settings
 from proxy.streaming import EventRelay
 from proxy.tracing import Trace, Tracer
@@ -35,7 +36,7 @@ class CompletionRoute:
     def __init__(
         self,
         endpoint: Endpoint,
-        dispatcher: Dispatcher,
+        dispatcher: Answering,
         settings: Settings,
         admission: Admission,
         metrics: Metrics,
@@ -43,6 +44,7 @@ class CompletionRoute:
     ) -> None:
         self._endpoint = endpoint
         self._dispatcher = dispatcher
+        self._router = Router(settings.pools)
         self._settings = settings
         self._admission = admission
         self._metrics = metrics
@@ -84,12 +86,13 @@ class CompletionRoute:
         record.has_one_choice = has_one_choice(completion)
         await finish.enter(receive)
         passed = to_engine(headers, record.id.internal)
-        call = Call(target_of(scope), passed, completion, record, policy, trace=trace)
+        route = self._router.route(completion, headers)
+        call = Call(target_of(scope), passed, completion, record, policy, route, trace=trace)
         return await unless_gone(self._dispatcher.answer(call), receive)
 
 
 def completion_routes(
-    dispatcher: Dispatcher, settings: Settings, admission: Admission, metrics: Metrics, tracer: Tracer | None
+    dispatcher: Answering, settings: Settings, admission: Admission, metrics: Metrics, tracer: Tracer | None
 ) -> dict[str, ASGIApp]:
     """By path, for the method POST; answered by a dispatcher, counted in the metrics and traced."""
     return {

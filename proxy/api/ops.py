@@ -18,6 +18,7 @@ from proxy.exposition import Exposition
 from proxy.follow import ConfigFollower
 from proxy.pair import Standing
 from proxy.pool import Member, Pool
+from proxy.pools import by_name
 from proxy.proof.proof import Proof
 from proxy.proof.prover import Prover
 from proxy.settings import FailurePolicy, Settings
@@ -141,16 +142,28 @@ def _proof(proof: Proof) -> dict[str, object]:
 
 
 def readiness(settings: Settings, pool: Pool, *, draining: bool) -> dict[str, object]:
-    """Which ways of serving work now, and why not. Ready means: an ordinary request would be answered."""
-    with_pd = pool.connector is not None
-    pd = with_pd and pool.has_pair()
-    may_fall_back = not with_pd or settings.failure_policy is FailurePolicy.AGGREGATE
-    aggregated = may_fall_back and bool(pool.candidates(Role.AGGREGATED, Role.DECODE))
+    """Which ways of serving work now, and why not. Ready means: an ordinary request would be answered.
+
+    Of several pools one is enough: the others are looked at by whoever reads more than the status.
+    """
+    modes = {by_name(name): _modes(settings, pool, name) for name in pool.names}
+    pd, aggregated = (any(each[mode] for each in modes.values()) for mode in ("pd", "aggregated"))
     return {
         "ready": (pd or aggregated) and not draining,
         "draining": draining,
         "modes": {"pd": pd, "aggregated": aggregated},
+        **({"pools": modes} if len(modes) > 1 else {}),
         "instances": instances(pool),
+    }
+
+
+def _modes(settings: Settings, pool: Pool, name: str) -> dict[str, bool]:
+    """Of one pool."""
+    with_pd = pool.uses_pd(name)
+    may_fall_back = not with_pd or settings.failure_policy is FailurePolicy.AGGREGATE
+    return {
+        "pd": with_pd and pool.has_pair(name),
+        "aggregated": may_fall_back and bool(pool.candidates(Role.AGGREGATED, Role.DECODE, pool=name)),
     }
 
 
@@ -161,6 +174,7 @@ def instances(pool: Pool) -> list[dict[str, object]]:
         {
             "name": member.instance.name,
             "role": member.instance.role,
+            "pool": by_name(member.instance.pool),
             "url": member.instance.url,
             "healthy": member.healthy,
             "draining": member.drained,

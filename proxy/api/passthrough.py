@@ -97,8 +97,10 @@ class Passthrough:
         raise failure
 
     def _candidates(self, *, any_role: bool) -> list[Member]:
-        """In the order in which they are asked."""
-        by_role = [sorted(self._pool.candidates(role), key=burden) for role in _ROLES]
+        """In the order in which they are asked: those of the main pool come first."""
+        by_role = [
+            sorted(self._pool.candidates(role, pool=pool), key=burden) for pool in self._pool.names for role in _ROLES
+        ]
         if any_role:
             return [member for members in by_role for member in members]
         return next((members for members in by_role if members), [])

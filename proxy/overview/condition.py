@@ -7,6 +7,7 @@ from enum import StrEnum
 from proxy.breaker import State
 from proxy.pair import Standing
 from proxy.pool import Pool
+from proxy.pools import by_name
 
 _SHOWN = 8
 
@@ -37,15 +38,20 @@ def condition(pool: Pool, *, ready: bool, draining: bool, unseen: str = "") -> C
     """
     if draining:
         return Condition(Health.DOWN, ("The proxy is being stopped.",))
-    bypasses = pool.connector is not None and not pool.has_pair()
-    reasons = [*_of_instances(pool, drained=bypasses or not ready), *_of_pairs(pool)]
+    without_pair = [name for name in pool.names or ("",) if pool.uses_pd(name) and not pool.has_pair(name)]
+    reasons = [*_of_instances(pool, drained=bool(without_pair) or not ready), *_of_pairs(pool)]
     if unseen:
         reasons.insert(0, f"Instances are followed no more: {unseen}")
-    if bypasses and ready:
-        reasons.insert(0, "Requests bypass prefill: no pair of a prefill and a decode instance gets requests.")
+    if ready:
+        reasons[:0] = [_bypass(pool, name) for name in without_pair]
     if not ready:
         return Condition(Health.DOWN, _some(reasons) or ("No instance serves.",))
     return Condition(Health.DEGRADED if reasons else Health.READY, _some(reasons))
+
+
+def _bypass(pool: Pool, name: str) -> str:
+    whose = f"Requests of the pool {by_name(name)}" if len(pool.names) > 1 else "Requests"
+    return f"{whose} bypass prefill: no pair of a prefill and a decode instance gets requests."
 
 
 def _of_instances(pool: Pool, *, drained: bool) -> list[str]:

@@ -85,9 +85,11 @@ class FakeEngine:
         pace: float = 0.0,
         connector: str = "nixl-pull",
         fabric: Fabric | None = None,
+        pool: str = "",
     ) -> None:
         """``pace``: seconds before every event of a stream. Engines of one ``fabric`` hand KV over to each other."""
         self.role = role
+        self.pool = pool
         self.connector = connector
         self.fabric = fabric or Fabric()
         self.model = model

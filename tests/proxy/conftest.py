@@ -170,10 +170,11 @@ async def duet(start: StartDuet) -> Duet:
 
 
 def topology_of(engines: list[FakeEngine]) -> Topology:
-    """The engines as instances named by role and number."""
-    names = [f"{engine.role}-{sum(e.role == engine.role for e in engines[:i])}" for i, engine in enumerate(engines)]
+    """The engines as instances named by role, pool and number."""
+    kinds = ["-".join(filter(None, (engine.role, engine.pool))) for engine in engines]
+    names = [f"{kind}-{kinds[:i].count(kind)}" for i, kind in enumerate(kinds)]
     instances = tuple(
-        Instance(name, Role(engine.role), engine.url, bootstrap=engine.bootstrap_url)
+        Instance(name, Role(engine.role), engine.url, pool=engine.pool, bootstrap=engine.bootstrap_url)
         for name, engine in zip(names, engines, strict=True)
     )
     connectors = {engine.connector for engine in engines if engine.role == "prefill"}

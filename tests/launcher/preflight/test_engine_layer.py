@@ -128,3 +128,18 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, folder):
     for _ in range(2):
         assert judged(tmp_path, folder, FINE, FINE, cache=tmp_path / "cache") == []
     assert times_asked(tmp_path) == 2
+
+
+def test_what_it_says_of_a_pools_engine_is_told_at_the_pools_key(tmp_path, folder):
+    error = {"step": "build", "error": "max_num_seqs is too large"}
+    said = [
+        {"name": "prefill-0", **FINE},
+        {"name": "decode-0", **FINE},
+        {"name": "prefill-other-0", "compatibility_hash": "b" * 64},
+        {"name": "decode-other-0", "compatibility_hash": "b" * 64},
+    ]
+    script = "cat > /dev/null\n" + "".join(f"echo '{json.dumps(each)}'\n" for each in said)
+    assert judged(tmp_path, folder, script=script, overrides=("pools.other={}",)) == []
+    script = script.replace(json.dumps(said[3]), json.dumps({"name": "decode-other-0", **error}))
+    ((_, fault),) = judged(tmp_path, folder, script=script, overrides=("pools.other={}",))
+    assert fault.key == "pools.other.roles.decode.max_num_seqs"

@@ -149,6 +149,18 @@ CASES: Mapping[str, tuple[Build, Build]] = {
         of("demo", "env.VLLM_CPU_KVCACHE_SPACE='1'"),
         of("api-throughput", "env.VLLM_CPU_KVCACHE_SPACE='1'"),
     ),
+    "pools/models-of-rules": (
+        of("demo", "proxy.pools.rules=[{pool: main, when: {models: [gpt]}}]"),
+        of("demo", "proxy.pools.rules=[{pool: main, when: {models: [smollm2]}}]"),
+    ),
+    "pools/without-rule": (
+        of("demo", "pools.other={}"),
+        of("demo", "pools.other={}", "proxy.pools.rules=[{pool: other, when: {tags: [batch]}}]"),
+    ),
+    "pools/too-long": (
+        of("demo", "proxy.pools.rules=[{pool: main, when: {prompt_tokens: {min: 2048}}}]"),
+        of("demo", "proxy.pools.rules=[{pool: main, when: {prompt_tokens: {min: 2047}}}]"),
+    ),
     "ports/kv-events": (
         of("demo", ON_PREFILL % 5557, ON_DECODE % 5557),
         of("demo", ON_PREFILL % 5557, ON_DECODE % 5558),
