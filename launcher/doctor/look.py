@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
@@ -16,6 +17,7 @@ from launcher.local import operator_key, pairs, status
 from launcher.local.deployment import PROXY, InstanceState
 from launcher.local.load_progress import last_lines
 from launcher.local.run_directory import RunDirectory
+from launcher.quantize import checked
 from launcher.trust import trust
 
 _PATIENCE = 5.0
@@ -67,6 +69,7 @@ async def look(directory: RunDirectory, seconds: float, tell: Callable[[str], No
         plan=plan,
         logs={each.name: _log(directory, each, now) for each in deployment.instances},
         at=now,
+        checked=None if plan is None else checked.last(Path(plan.model)),
         host=await asyncio.to_thread(host.look, directory.path, deployment.instances, plan),
         not_seen=tuple(not_seen),
     )

@@ -8,6 +8,7 @@ from launcher.local.deployment import Deployment
 from launcher.local.pairs import Matrix
 from launcher.local.status import StatusReport
 from launcher.plan import Plan
+from launcher.quantize.checked import Kept
 
 LATELY = 3600.0
 """Seconds for which it matters that an instance ended by itself."""
@@ -60,6 +61,8 @@ class Sight:
     logs: Mapping[str, str] = field(default_factory=dict)
     """Instance -> the end of its log, of this run, and of the one before if that ended by itself lately."""
     host: Host | None = None
+    checked: Kept | None = None
+    """What `launcher quantize check` found last of the model's folder."""
     not_seen: tuple[str, ...] = ()
     """What could not be looked at, and why."""
 

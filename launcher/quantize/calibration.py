@@ -26,7 +26,7 @@ _WHY_RECORDS = "fewer do not show what production sends, and the scales of activ
 
 
 def judged(facts: Mapping[str, Any], *, needs_data: bool = True, force: bool = False) -> tuple[str, ...]:
-    """What to tell of the records; raises :class:`QuantizeError` when they will not do, unless forced: then told, too."""
+    """What to tell of the records; raises :class:`QuantizeError` when they will not do and none is forced."""
     refused = refusals(facts, needs_data=needs_data)
     if refused and not force:
         raise QuantizeError("\n".join(refused))

@@ -64,6 +64,8 @@ def shown(count: str, level: str) -> Mapping[str, str]:
         'duet_breaker_opened_total{engine="decode-0"}': count.format(0),
         "duet_draining": level.format(0),
         'duet_reference_agreement{engine="decode-0"}': level.format(1),
+        'duet_quantization_drift_ratio{model="small-int8"}': level.format(0.97),
+        'duet_quantization_length_psi{model="small-int8"}': level.format(0.05),
         **_engine(_PREFILL, count, level),
         **_engine(_DECODE, count, level),
     }

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from launcher.quantize import exposition
 from proxy import engine_instruments, instruments
 from proxy.instrument import Instrument, Kind
 from tests.alerts.rules import rules
@@ -12,10 +13,11 @@ SCRAPED = {"job", "namespace", "instance", "metrics_path"}
 _OTHERS = {
     "up": set(),
     "ALERTS": {"alertname", "alertstate", "severity", "engine", "prefill", "decode"},
+    **{name: {"model"} for name in exposition.METRICS},
     "DCGM_FI_DEV_GPU_UTIL": {"Hostname", "gpu"},
     "DCGM_FI_DEV_FB_USED": {"Hostname", "gpu"},
 }
-"""Of Prometheus itself, and of NVIDIA's dcgm-exporter."""
+"""Of Prometheus itself, of NVIDIA's dcgm-exporter, and of checks by the node exporter."""
 _METRIC = re.compile(r"\b(duet[_:][\w:]+|DCGM_\w+|ALERTS|up)\b(?:\{([^}]*)\})?")
 _LIST = re.compile(r"\b(?:by|on|ignoring|without|group_left|group_right)\s*\(([^)]*)\)")
 _STRING = re.compile(r'"[^"]*"')

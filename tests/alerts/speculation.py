@@ -34,6 +34,19 @@ _SLOWER = Fires(
     "Speculation slows decode-0 down: 40ms by token",
     "decode-0 takes 40ms by output token with speculation; without, 30ms was measured.",
 )
+_RATIO = 'duet_quantization_drift_ratio{model="small-int8"}'
+_PSI = 'duet_quantization_length_psi{model="small-int8"}'
+
+
+def _changed(words: str, lengths: str) -> Fires:
+    return Fires(
+        {"model": "small-int8"},
+        "Prompts to small-int8 are not like those it was calibrated with",
+        f"Words differ {words} times as much as chance explains (1 is the limit), the index of lengths is {lengths} "
+        "(above 0.25 they are much different).",
+    )
+
+
 _DRIFT = Fires(
     {"engine": "decode-0"},
     "decode-0 answers otherwise than its reference: 85% agree",
@@ -95,5 +108,12 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         Case("once", {_AGREEMENT: "0.95x20 0.85x10 0.95x60"}, "9m"),
         Case("no references", {_DRAFTED: "0+1x80"}, "12m"),
         Case("less is meant here", {_AGREEMENT: "0.85x80"}, "12m", thresholds={"reference_agreement": 0.8}),
+    ),
+    "DuetCalibrationDrift": (
+        Case("other words", {_RATIO: "0.9x20 1.24x60", _PSI: "0.03x80"}, "12m", (_changed("1.24", "0.03"),)),
+        Case("other lengths", {_RATIO: "0.95x80", _PSI: "0.31x80"}, "12m", (_changed("0.95", "0.31"),)),
+        Case("both", {_RATIO: "1.7x80", _PSI: "0.5x80"}, "12m", (_changed("1.70", "0.50"),)),
+        Case("just not", {_RATIO: "1x80", _PSI: "0.25x80"}, "12m"),
+        Case("too few records to tell", {'duet_quantization_live_records{model="small-int8"}': "20x80"}, "12m"),
     ),
 }

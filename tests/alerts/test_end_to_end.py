@@ -22,6 +22,8 @@ _PATIENCE = 240
 """Seconds, for all alerts to fire, or to end: the slowest waits for its window and its delay, 15 minutes each."""
 _LOOK = 0.2
 """Seconds between two looks at the alerts."""
+_ELSEWHERE = {"DuetCalibrationDrift"}
+"""Alerts on what no proxy tells; promtool alone tries them."""
 Seen = set[tuple[str, str, str]]
 
 
@@ -39,7 +41,8 @@ def folders(tmp_path: Path) -> list[Path]:
 
 
 def test_all_alerts_are_tried():
-    assert {alert for story in STORIES for alert, _ in story.expected} == {rule["alert"] for rule in rules("alert")}
+    tried = {alert for story in STORIES for alert, _ in story.expected}
+    assert tried | _ELSEWHERE == {rule["alert"] for rule in rules("alert")}
 
 
 @pytest.mark.timeout(600)

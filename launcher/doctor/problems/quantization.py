@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from launcher.doctor.problem import Check, Evidence, Problem, Severity
 from launcher.doctor.sight import Sight
+from launcher.quantize.drift import Level
 
 
 def _drift(sight: Sight) -> Iterator[Evidence]:
@@ -14,6 +15,11 @@ def _drift(sight: Sight) -> Iterator[Evidence]:
             text = f"{share:.0%} of the reference answers' tokens are answered likewise, wanted {limit:.0%}"
             scheme = sight.plan.checkpoint_scheme if sight.plan else None
             yield Evidence(name, f"{text}; its checkpoint is {scheme}" if scheme else text)
+
+
+def _calibration(sight: Sight) -> Iterator[Evidence]:
+    if sight.checked is not None and sight.checked.level >= Level.WARNING:
+        yield Evidence(sight.plan.model if sight.plan else "model", sight.checked.reasons[0])
 
 
 CHECKS = (
@@ -32,5 +38,19 @@ CHECKS = (
             "DuetQuantizationDrift",
         ),
         _drift,
+    ),
+    Check(
+        Problem(
+            "calibration-drift",
+            Severity.WARNING,
+            "Prompts are no longer like those that a quantized model was calibrated with.",
+            "Other users, another application, another language or system prompt; longer prompts than before.",
+            "`launcher quantize check DIR --live recent.jsonl` (docs/quantization.md); its metrics "
+            "`duet_quantization_drift_ratio`, `duet_quantization_length_psi`",
+            "Have it ask both models on live records (`--served`): if the answers are still as good, nothing is to be "
+            "done. Else quantize again with recent records, and serve the 16-bit model until then.",
+            "DuetCalibrationDrift",
+        ),
+        _calibration,
     ),
 )

@@ -10,6 +10,8 @@ from launcher.doctor.series import Series, read
 from launcher.doctor.sight import Host, Sight
 from launcher.local.deployment import Deployment, InstanceState, State
 from launcher.log_signatures import SIGNATURES
+from launcher.quantize.checked import Kept
+from launcher.quantize.drift import Level
 from tests.launcher.builders import plan
 from tests.launcher.doctor.injected import INJECTIONS
 
@@ -61,6 +63,7 @@ SEEN = {
     "host-memory-low": replace(WELL, host=replace(HOST, memory_available=GB, swap_used=GB)),
     "disk-almost-full": replace(WELL, host=replace(HOST, disk_free=GB, shared_free=2**20)),
     "cpu-overcommitted": replace(WELL, host=replace(HOST, load=9.0)),
+    "calibration-drift": replace(WELL, checked=Kept(Level.WARNING, ("Words are different.",), NOW)),
     "open-files-low": replace(WELL, host=replace(HOST, open_files={"proxy": (1000, 1024)})),
     **{id_: replace(WELL, logs={"decode-0": f"INFO all is well\n{line}\nINFO more"}) for id_, line in LOGS.items()},
 }
