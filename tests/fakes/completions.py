@@ -123,7 +123,8 @@ def _whole_choice(choice: Choice, body: dict, chat: bool, drift: int) -> dict:
         return {"index": choice.index, "message": message, **middle, "routed_experts": None}
     if body.get("echo"):
         text = " ".join(choice.prompt) + text
-    told = None if body.get("prompt_logprobs") is None else _prompt_logprobs(choice, drift)
+    count = body.get("prompt_logprobs")
+    told = None if count is None else _prompt_logprobs(choice, drift, count)
     last = {"prompt_logprobs": told, "prompt_token_ids": _ids(body, choice.prompt), "routed_experts": None}
     return {"index": choice.index, "text": text, **middle, **last}
 
@@ -218,14 +219,19 @@ def _ids(body: dict, words: list[str]) -> list[int] | None:
     return [zlib.crc32(word.encode()) % 2048 for word in words] if body.get("return_token_ids") else None
 
 
-def _prompt_logprobs(choice: Choice, drift: int) -> list[dict | None]:
-    """Of each token but the first."""
+def _prompt_logprobs(choice: Choice, drift: int, count: int) -> list[dict | None]:
+    """Of each token but the first: its own, and so many of the most likely ones, of which it is one."""
     places: list[dict | None] = [None]
     for place, word in enumerate(choice.prompt[1:], start=1):
-        token = word if word.isdecimal() else str(zlib.crc32(word.encode()) % 2048)
-        rank = 2 if drift and place % drift == 0 else 1
-        places.append({token: {"logprob": -float(rank), "rank": rank, "decoded_token": word}})
+        token = int(word) if word.isdecimal() else zlib.crc32(word.encode()) % 2048
+        own = 2 if drift and place % drift == 0 else 1
+        ranks = dict.fromkeys((own, *range(1, count + 1)))
+        places.append({str(token + rank - own): _logprob_of(rank, word) for rank in ranks})
     return places
+
+
+def _logprob_of(rank: int, word: str) -> dict:
+    return {"logprob": -float(rank), "rank": rank, "decoded_token": word}
 
 
 def _logprobs(body: dict, chat: bool, choice: Choice, start: int, stop: int) -> dict | None:

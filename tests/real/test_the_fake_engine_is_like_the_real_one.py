@@ -222,6 +222,34 @@ async def test_answers(request_of: tuple[str, dict[str, Any]], pair: Pair):
     assert shapes(faked) == shapes(real)
 
 
+@pytest.mark.parametrize("count", [0, 1, 5])
+async def test_log_probabilities_of_prompts(count: int, pair: Pair):
+    body = TEXT | {"prompt": [100, 101, 102, 103], "max_tokens": 1, "prompt_logprobs": count}
+    async with FakeEngine("prefill", model=MODEL) as fake, httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        real = places_of(await client.post(f"{pair.prefill}/v1/completions", json=body))
+        faked = places_of(await client.post(f"{fake.url}/v1/completions", json=body))
+
+    for places in (real, faked):
+        assert places[0] is None
+        for token, place in zip(body["prompt"][1:], places[1:], strict=True):
+            ranks = sorted(each["rank"] for each in place.values())
+            assert ranks[:count] == [*range(1, count + 1)]
+            assert len(ranks) == count + (place[str(token)]["rank"] > count)
+    assert entries_of(faked) == entries_of(real)
+
+
+def places_of(response: httpx.Response) -> list[Any]:
+    """What is told of each token of the prompt."""
+    (choice,) = response.json()["choices"]
+    return choice["prompt_logprobs"]
+
+
+def entries_of(places: list[Any]) -> list[Any]:
+    """The shapes of what is told of tokens; how likely they are, only a model knows."""
+    found = [shape(each) for place in places[1:] for each in place.values()]
+    return [each for number, each in enumerate(found) if each not in found[:number]]
+
+
 @pytest.mark.parametrize("request_of", RAW_REQUESTS.values(), ids=RAW_REQUESTS)
 async def test_other_requests(request_of: tuple[str, str, bytes, dict[str, str]], pair: Pair):
     method, path, body, headers = request_of

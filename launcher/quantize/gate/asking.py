@@ -17,13 +17,15 @@ Tell = Callable[[str, int, int], None]
 CONCURRENCY = 4
 PATIENCE = 600.0
 """Seconds for one answer; on a CPU, a long record of a large model takes minutes."""
+_NO_NUMBERS = "not JSON compliant"
+"""What vLLM answers, as if the request were to blame, when log-probabilities are NaN."""
 _TRIES = 3
 _SHOWN = 300
 """Letters of what a server says."""
 
 
 class BrokenAnswerError(Exception):
-    """The engine lives, but failed to compute this answer or to write it down: NaN is no JSON."""
+    """The engine lives, but failed to compute this answer or to write it down."""
 
 
 class Asker:
@@ -47,6 +49,8 @@ class Asker:
         refuses.
         """
         response = await self._post({"model": self._model, "temperature": 0, **body})
+        if response.status_code == httpx.codes.BAD_REQUEST and _NO_NUMBERS in response.text:
+            raise BrokenAnswerError(f"the engine has no numbers to tell, but NaN: {_said(response)}")
         if response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
             raise BrokenAnswerError(f"the engine answered {response.status_code}: {_said(response)}")
         if response.status_code != httpx.codes.OK:
@@ -73,15 +77,26 @@ class Asker:
 
 
 async def all_of(
-    ask: Callable[[T], Awaitable[R]], questions: Iterable[T], title: str, tell: Tell, concurrency: int = CONCURRENCY
+    ask: Callable[[T], Awaitable[R]],
+    questions: Iterable[T],
+    title: str,
+    tell: Tell,
+    concurrency: int = CONCURRENCY,
+    *,
+    goes_on: Callable[[int], bool] = lambda _: True,
 ) -> list[R]:
-    """The answers, in the order of the questions; the first error ends all."""
+    """The answers, in the order of the questions; the first error ends all.
+
+    ``goes_on`` is asked before each question, with the number of those before it; ``False`` leaves the rest out.
+    """
     asked = list(questions)
     answers: dict[int, R] = {}
     left = iter(enumerate(asked))
 
     async def work() -> None:
         for number, question in left:
+            if not goes_on(number):
+                return
             answers[number] = await ask(question)
             tell(title, len(answers), len(asked))
 
@@ -92,7 +107,7 @@ async def all_of(
                 group.create_task(work())
     except ExceptionGroup as exc:
         raise exc.exceptions[0] from None
-    return [answers[number] for number in range(len(asked))]
+    return [answers[number] for number in sorted(answers)]
 
 
 def _said(response: httpx.Response) -> str:

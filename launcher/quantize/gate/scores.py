@@ -119,7 +119,8 @@ def parse(text: str) -> Scores:
     """What :func:`dump` wrote; raises :class:`ValueError` for anything else."""
     try:
         document = json.loads(text)
-        return Scores(tuple(map(_record, document["records"])), document["task"] and _task(document["task"]))
+        task = None if document["task"] is None else _task(document["task"])
+        return Scores(tuple(map(_record, document["records"])), task)
     except (KeyError, TypeError) as exc:
         raise ValueError(f"these are no scores of the gate ({type(exc).__name__}: {exc})") from exc
 

@@ -3,7 +3,7 @@
 import itertools
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx
@@ -19,10 +19,12 @@ _PROMPT = 128
 """Tokens of a prompt at most: on a CPU of few cores a request must stay below a second or two."""
 _WARM_UP = 2
 """Requests that are not counted: the first ones find caches cold and kernels not compiled."""
-_ALONE = 8
-"""Requests one at a time."""
-_TOGETHER = 24
+_ALONE = (4, 8)
+"""Requests one at a time, at least and at most."""
+_TOGETHER = (8, 24)
 """Requests several at once."""
+_BUDGET = 15.0
+"""Seconds after which no more than the least are sent: a machine that needs longer is busy with something else."""
 
 
 async def measure(url: str, model_name: str, prompts: Sequence[Sequence[int]], tell: Tell) -> SpeedSample:
@@ -33,7 +35,7 @@ async def measure(url: str, model_name: str, prompts: Sequence[Sequence[int]], t
     if not prompts:
         raise QuantizeError("speed cannot be measured without prompts: give held-out records")
     endless = itertools.cycle([prompt[:_PROMPT] for prompt in prompts])
-    asked = [*itertools.islice(endless, _WARM_UP + max(_ALONE, _TOGETHER))]
+    asked = [*itertools.islice(endless, _WARM_UP + max(*_ALONE, *_TOGETHER))]
     warm_up, asked = asked[:_WARM_UP], asked[_WARM_UP:]
     async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
 
@@ -42,10 +44,16 @@ async def measure(url: str, model_name: str, prompts: Sequence[Sequence[int]], t
             return await _stream(client, f"{url}/v1/completions", body)
 
         await all_of(timed, warm_up, "warming up", tell, 1)
-        alone = await all_of(timed, asked[:_ALONE], "measuring one request at a time", tell, 1)
+        title = "measuring one request at a time"
+        alone = await all_of(timed, asked[: _ALONE[1]], title, tell, 1, goes_on=_within(_ALONE[0]))
         title = f"measuring {CONCURRENCY} requests at once"
-        together = await all_of(timed, asked[:_TOGETHER], title, tell)
+        together = await all_of(timed, asked[: _TOGETHER[1]], title, tell, goes_on=_within(_TOGETHER[0]))
     return SpeedSample(tuple(alone), tuple(together), CONCURRENCY)
+
+
+def _within(least: int) -> Callable[[int], bool]:
+    deadline = time.monotonic() + _BUDGET
+    return lambda sent: sent < least or time.monotonic() < deadline
 
 
 async def _stream(client: httpx.AsyncClient, url: str, body: dict[str, Any]) -> Timing:

@@ -45,9 +45,10 @@ def _check(figure: Figure, limits: Limits, verdict: Verdict, reason: str) -> Che
 
 def _floor(baseline: TaskScores, result: TaskResult, limits: Limits) -> str:
     """Why the baseline's own accuracy allows no comparison; empty if it does."""
-    said = f"The original model itself has only {100 * result.baseline:.1f} % of {result.items:,} items right"
+    said = f"The original model itself has {100 * result.baseline:.1f} % of {result.items:,} items right"
     fix = (
-        "so a comparison says nothing: is the task hard for this model, or in another format than its chat template's?"
+        "so a comparison says nothing: are there too few items, are they too hard for this model, or do they not have "
+        "the format of its chat template?"
     )
     if baseline.chance and share_low(sum(baseline.right), result.items, limits.confidence) <= baseline.chance:
         return f"{said}, which is not clearly more than guessing ({100 * baseline.chance:.1f} %), {fix}"

@@ -16,7 +16,7 @@ def kl(differences: Sequence[Difference], limits: Limits, *, is_proxy: bool) -> 
         f"on average (KL divergence; 0 is no difference)"
     )
     said = {
-        Verdict.PASS: f"{_surely(limits)} by less than {figure.high:.3f} (limit {limits.kl:g})",
+        Verdict.PASS: f"{_surely(limits)} by no more than {figure.high:.3f} (limit {limits.kl:g})",
         Verdict.FAIL: f"{_surely(limits)} by more than {figure.low:.3f} (limit {limits.kl:g}): it says other things",
         Verdict.INCONCLUSIVE: f"{_between(f'{figure.low:.3f}', f'{figure.high:.3f}', f'{limits.kl:g}')}",
     }
@@ -33,7 +33,7 @@ def agreement(differences: Sequence[Difference], limits: Limits, *, is_proxy: bo
     what = f"Both models hold the same next token for the most likely at {_percent(figure.value)} of the places"
     limit = f"limit {_percent(limits.agreement)}"
     said = {
-        Verdict.PASS: f"{_surely(limits)} at more than {_percent(figure.low)} ({limit})",
+        Verdict.PASS: f"{_surely(limits)} at no less than {_percent(figure.low)} ({limit})",
         Verdict.FAIL: f"{_surely(limits)} at less than {_percent(figure.high)} ({limit}): greedy answers soon differ",
         Verdict.INCONCLUSIVE: _between(_percent(figure.low), _percent(figure.high), _percent(limits.agreement)),
     }
