@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from launcher import machine
 from launcher.errors import GateError
 from launcher.quantize import setup
+from launcher.quantize.drift import Level
 from launcher.quantize.gate.shape import Limits, Verdict
 from launcher.quantize.recipe import Algorithm
 from launcher.quantize.request import Request
@@ -138,3 +139,40 @@ def run(
         typer.echo(f"Next: {step}")
     if outcome.verdict is not Verdict.PASS and not outcome.forced:
         raise GateError(f"{out.absolute()} was not published: {outcome.verdict.value}")
+
+
+@app.command("check")
+def check_live(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A checkpoint that `quantize` has published.")],
+    live: Annotated[Path, typer.Option("--live", help="Recent traffic: JSON lines of messages or text.")],
+    served: Annotated[bool, typer.Option("--served", help="Serve both models, and compare answers, too.")] = False,
+    profile: Annotated[str | None, typer.Option("--profile", help="Serve them as this profile would.")] = None,
+    metrics_file: Annotated[
+        Path | None, typer.Option("--metrics-file", help="For the node exporter's textfile collector.")
+    ] = None,
+    python: Python = None,
+) -> None:
+    """Is production still like what DIR was calibrated with, and are its answers still like the original's?"""
+    from launcher.quantize.check import check
+    from launcher.quantize.recheck import counting, judging
+
+    inventory = machine.look(os.environ)
+    interpreter = setup.worker_python(python, inventory.cache, os.environ)
+    screen = Screen(Console(stderr=True))
+    try:
+        found = check(
+            folder,
+            live,
+            count=counting(interpreter, os.environ, screen),
+            judge=judging(folder, profile, inventory, os.environ, screen) if served else None,
+            metrics_file=metrics_file,
+        )
+    finally:
+        screen.close()
+    for note in found.notes:
+        typer.echo(f"note: {note}", err=True)
+    typer.echo(f"{found.level.name}: {found.reasons[0] if found.reasons else 'nothing has changed'}")
+    for reason in found.reasons[1:]:
+        typer.echo(f"  {reason}")
+    if found.level is Level.ALERT:
+        raise GateError(f"{folder} does not fit production any more: quantize again with recent records")

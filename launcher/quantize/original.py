@@ -26,6 +26,11 @@ class Original:
     """Of its files, by samples (:mod:`launcher.weights`)."""
 
     @property
+    def is_folder(self) -> bool:
+        """Whether it was named as a folder, and not as a hub id or a bundled model."""
+        return self.path == Path(self.name).expanduser().resolve()
+
+    @property
     def size(self) -> int:
         """Bytes of its weights."""
         return sum(self.folder.weight_files.values())
@@ -61,7 +66,7 @@ def original(name: str, cache: Path, environ: Mapping[str, str], tell: Callable[
 
     Raises :class:`QuantizeError` for one that is not there, or cannot be quantized.
     """
-    path = _path(name, cache, environ, tell)
+    path = path_of(name, cache, environ, tell)
     folder = model_folder.read(path)
     parts = parts_of(folder)
     try:
@@ -72,7 +77,8 @@ def original(name: str, cache: Path, environ: Mapping[str, str], tell: Callable[
     return Original(name, path, folder, parts, digest)
 
 
-def _path(name: str, cache: Path, environ: Mapping[str, str], tell: Callable[[str], None]) -> Path:
+def path_of(name: str, cache: Path, environ: Mapping[str, str], tell: Callable[[str], None]) -> Path:
+    """Where it is; raises :class:`QuantizeError` when it is nowhere."""
     if name in CATALOGUE:
         prepare(name, cache, tell)
         return cache / "models" / name

@@ -25,13 +25,10 @@ from launcher.quantize.original import Original, original
 from launcher.quantize.outcome import Outcome, UnitScore
 from launcher.quantize.request import Request
 from launcher.quantize.scheme import Choice, Scheme, choose
-from launcher.quantize.sides import Sides
+from launcher.quantize.sides import SPARE, Sides
 from launcher.quantize.units import group_size, without
 from launcher.quantize.worker_process import Listener, Worker
 from launcher.quantize.workspace import Workspace, digest_of_file, show
-
-_SPARE = 64
-"""Tokens of an engine's context beyond the longest record: what is generated while speed is measured."""
 
 
 def quantize(
@@ -137,7 +134,7 @@ def _outcome(
     return Outcome(
         verdict=verdict,
         headline=ending.headline(verdict, choice.scheme, attempts, found.size),
-        model=found.name,
+        model=found.name if not found.is_folder else str(found.path),
         scheme=choice.scheme.value,
         choice=". ".join((choice.why, *choice.warnings)),
         target=target,
@@ -188,7 +185,7 @@ def _serving(profile: Profile | None, device: Device, prepared: Mapping[str, Any
     held_out = [len(each["ids"]) for each in prepared["held_out"]]
     items = (prepared["task"] or {"items": []})["items"]
     asked = [len(item["ids"]) + max(map(len, item.get("choices", [[]]))) for item in items]
-    longest = max([*held_out, *asked], default=0) + _SPARE
+    longest = max([*held_out, *asked], default=0) + SPARE
     return default(device, longest) if profile is None else as_in(profile, longest)
 
 

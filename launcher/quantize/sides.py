@@ -19,6 +19,8 @@ from launcher.quantize.gate.speed import measure
 from launcher.quantize.gate.timings import SpeedSample
 from launcher.quantize.worker_process import Listener
 
+SPARE = 64
+"""Tokens of an engine's context beyond the longest record: what is generated while speed is measured."""
 _SPEED = TypeAdapter(SpeedSample)
 
 

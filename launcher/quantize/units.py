@@ -79,10 +79,10 @@ def without(parts: Parts, patterns: Sequence[str]) -> Parts:
             raise QuantizeError(f"--ignore {pattern}: no layer is called so; layers are called like {names}")
         left |= {layer.name for unit in hits for layer in unit.layers if _means(pattern, layer.name)}
     for unit in parts.units:
-        names = {layer.name for layer in unit.layers}
-        if names & left and not names <= left:
+        own = {layer.name for layer in unit.layers}
+        if own & left and not own <= left:
             raise QuantizeError(
-                f"--ignore leaves {min(names & left)} in 16 bits, but not {min(names - left)}: the engine makes one "
+                f"--ignore leaves {min(own & left)} in 16 bits, but not {min(own - left)}: the engine makes one "
                 f"layer of them ({unit.name}) and would not load it; name all of them or none"
             )
     units = tuple(unit for unit in parts.units if not {layer.name for layer in unit.layers} & left)
