@@ -8,6 +8,8 @@ from launcher.quantize.gate.shape import Check, Judgement, Speed, TaskResult, Ve
 from launcher.quantize.outcome import Attempt, Outcome
 from launcher.quantize.report import plots, words
 
+_FREE = ("fp8",)
+"""Schemes that are not calibrated."""
 _MARGIN = 1.2
 """What a model takes in memory, of what it takes on disk."""
 
@@ -28,7 +30,7 @@ def told(outcome: Outcome) -> dict[str, Any]:
         "how": words.algorithm(last.algorithm),
         "kept": _kept(last),
         "records": calibration.summary(outcome.calibration) if outcome.calibration else "",
-        "warnings": calibration.warnings(outcome.calibration, needs_data=True) if outcome.calibration else (),
+        "warnings": _warnings(outcome),
         "obstacles": _obstacles(judgement) if judgement else [],
         "checks": [_check(number, each) for number, each in enumerate(judgement.checks)] if judgement else [],
         "task": judgement and judgement.task and _task(judgement.task),
@@ -57,6 +59,12 @@ def _published(outcome: Outcome) -> str:
     if outcome.published:
         return f"The quantized model is in {outcome.published}. The original was not touched."
     return "Nothing was published, and the original was not touched: keep serving it."
+
+
+def _warnings(outcome: Outcome) -> tuple[str, ...]:
+    if not outcome.calibration:
+        return ()
+    return calibration.warnings(outcome.calibration, needs_data=outcome.scheme not in _FREE)
 
 
 def _step(text: str) -> dict[str, str]:
