@@ -18,7 +18,7 @@ _DRAWS = 200
 _MARGIN = 1.05
 """Overdispersion was measured between halves of the calibration; larger samples differ by a little more than it says.
 
-With it, 0 to 3 of 100 pairs of samples of the same text are taken for different ones (docs/quantization.md).
+With it, 0 to 5 of 100 pairs of samples of the same text are taken for different ones (docs/quantization.md).
 """
 _GROUPS = 10
 """Of lengths, with about as many records of the calibration each."""

@@ -162,6 +162,7 @@ WITH_TASK = replace(
             judgement=replace(
                 _SMOOTH.judgement or _judgement(Verdict.PASS, 0.03, 0.9, 0.1),
                 is_proxy=False,
+                reasons=(),
                 checks=(
                     Check(
                         "task accuracy",

@@ -22,9 +22,9 @@ class Chosen:
     held_out: list[dict[str, Any]] = field(default_factory=list)
     """``ids``, and the spans in them that are ``scored``."""
     prompts: list[list[int]] = field(default_factory=list)
-    """Of ``calibration``, whole."""
+    """Of all of these, whole."""
     used: list[Record] = field(default_factory=list)
-    """All of the above."""
+    """All of these."""
     near_duplicates: int = 0
     like_held_out: int = 0
     """Of these: left out, as they are near-duplicates of what is held out."""
@@ -71,10 +71,10 @@ def choose(drawn: Sequence[Record], renderer: Renderer, *, records: int, held_ou
             chosen.near_duplicates += is_near(rows[at], rows[kept])
             kept.append(at)
             chosen.calibration.append(ids[:max_tokens])
-            chosen.prompts.append(prompt)
         else:
             continue
         chosen.used.append(record)
+        chosen.prompts.append(prompt)
         chosen.truncated += len(ids) > max_tokens
         chosen.plain += renderer.has_template and not record.messages
     return chosen
