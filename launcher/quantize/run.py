@@ -54,7 +54,10 @@ def quantize(
     with space.held():
         worker = Worker(python, space.work, environ, listener)
         prepared, records = _prepared(request, found, space, worker)
-        _judge_records(prepared["facts"], choice.scheme, request, listener)
+        listener.note(calibration.summary(prepared["facts"]))
+        needs_data = choice.scheme is not Scheme.FP8
+        for text in calibration.judged(prepared["facts"], needs_data=needs_data, force=request.force):
+            listener.note(text)
         device = (profile.device if profile else None) or (Device.CUDA if inventory.gpus else Device.CPU)
         sides = Sides(
             _serving(profile, device, prepared),
@@ -91,15 +94,6 @@ def _prepared(request: Request, found: Original, space: Workspace, worker: Worke
 
     prepared = space.once("prepare", key, run)
     return prepared, space.work / prepared["named"]
-
-
-def _judge_records(facts: Mapping[str, Any], scheme: Scheme, request: Request, listener: Listener) -> None:
-    needs_data = scheme is not Scheme.FP8
-    refusals = calibration.refusals(facts, needs_data=needs_data)
-    if refusals and not request.force:
-        raise QuantizeError(refusals[0])
-    for text in (calibration.summary(facts), *refusals, *calibration.warnings(facts, needs_data=needs_data)):
-        listener.note(text)
 
 
 def _tried(bench: Bench, accelerated: bool, listener: Listener) -> tuple[list[Tried], tuple[UnitScore, ...]]:
