@@ -1,6 +1,7 @@
 """Decision: whether one model is served faster than another."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from launcher.quantize.gate.intervals import resampled
@@ -12,12 +13,22 @@ if TYPE_CHECKING:
 
 _ALIKE = 0.05
 """Two servings of the same model on a machine that is not all ours differ by so much without any reason."""
+_BUSY = 0.15
+"""Share of the processors above which others falsify a measurement: they come and go, which no interval tells."""
 
 
 def compare_speed(baseline: SpeedSample, candidate: SpeedSample) -> Speed:
     """Ratios of the requests several at once, with those one at a time as ``alone``; intervals over requests (95 %)."""
     alone = _compared(baseline.alone, candidate.alone, 1, None)
-    return _compared(baseline.together, candidate.together, baseline.concurrency, alone)
+    speed = _compared(baseline.together, candidate.together, baseline.concurrency, alone)
+    if (others := max(baseline.others, candidate.others)) <= _BUSY:
+        return speed
+    reason = (
+        f"Whether it is faster cannot be told: something else used {others:.0%} of this machine's processors "
+        f"meanwhile. Measured were {speed.throughput.value:.2f} times as many tokens a second with {speed.concurrency} "
+        "requests at once; measure again on an idle machine."
+    )
+    return replace(speed, reason=reason, alone=replace(alone, reason=reason))
 
 
 def _compared(baseline: Sequence[Timing], candidate: Sequence[Timing], concurrency: int, alone: Speed | None) -> Speed:

@@ -11,6 +11,7 @@ from httpx_sse import aconnect_sse
 
 from launcher.errors import QuantizeError
 from launcher.quantize.gate.asking import CONCURRENCY, PATIENCE, Tell, all_of
+from launcher.quantize.gate.others import Others
 from launcher.quantize.gate.timings import SpeedSample, Timing
 
 _TOKENS = 32
@@ -44,11 +45,12 @@ async def measure(url: str, model_name: str, prompts: Sequence[Sequence[int]], t
             return await _stream(client, f"{url}/v1/completions", body)
 
         await all_of(timed, warm_up, "warming up", tell, 1)
+        others = Others()
         title = "measuring one request at a time"
         alone = await all_of(timed, asked[: _ALONE[1]], title, tell, 1, goes_on=_within(_ALONE[0]))
         title = f"measuring {CONCURRENCY} requests at once"
         together = await all_of(timed, asked[: _TOGETHER[1]], title, tell, goes_on=_within(_TOGETHER[0]))
-    return SpeedSample(tuple(alone), tuple(together), CONCURRENCY)
+    return SpeedSample(tuple(alone), tuple(together), CONCURRENCY, others.share())
 
 
 def _within(least: int) -> Callable[[int], bool]:

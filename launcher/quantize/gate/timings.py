@@ -28,3 +28,5 @@ class SpeedSample:
     together: tuple[Timing, ...]
     concurrency: int
     """Requests at once in ``together``: as soon as one is answered, the next is sent."""
+    others: float
+    """Share of this machine's processors, from 0 to 1, that something else used meanwhile."""

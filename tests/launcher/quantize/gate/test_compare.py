@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.errors import QuantizeError
@@ -42,6 +42,7 @@ def test_models_with_no_likely_token_in_common_differ_a_lot():
     assert kl(record(a, [0] * 5), record(b, [0] * 5)).min() > 3
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32), st.floats(0, 20))
 def test_it_is_never_negative_nor_infinite(seed, noise):
     a = logits(seed, 3)

@@ -1,5 +1,7 @@
 """Whether one model is faster than another."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from launcher.quantize.gate.faster import compare_speed
 from launcher.quantize.gate.timings import SpeedSample, Timing
 
 
-def sample(factor: float, seed: int, spread: float = 0.03) -> SpeedSample:
+def sample(factor: float, seed: int, spread: float = 0.03, others: float = 0.01) -> SpeedSample:
     random = np.random.default_rng(seed)
 
     def timings(count: int) -> tuple[Timing, ...]:
@@ -15,7 +17,7 @@ def sample(factor: float, seed: int, spread: float = 0.03) -> SpeedSample:
             Timing(0.1 * factor * each, 1.65 * factor * each, 32) for each in random.lognormal(0, spread, count)
         )
 
-    return SpeedSample(timings(8), timings(24), 4)
+    return SpeedSample(timings(8), timings(24), 4, others)
 
 
 def test_a_faster_one_is_called_faster():
@@ -48,5 +50,14 @@ def test_the_original_is_told_in_seconds_and_tokens():
 
 def test_only_requests_that_both_answered_are_compared():
     short = sample(1.0, 2)
-    made = compare_speed(sample(1.0, 1), SpeedSample(short.alone[:4], short.together[:8], 4))
+    made = compare_speed(sample(1.0, 1), SpeedSample(short.alone[:4], short.together[:8], 4, 0.0))
     assert made.requests == 8
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_busy_machine_allows_no_verdict(side):
+    samples = [sample(1.0, 1, others=0.01), sample(0.3, 2, others=0.01)]
+    samples[side] = replace(samples[side], others=0.4)
+    made = compare_speed(*samples)
+    assert made.reason.startswith("Whether it is faster cannot be told: something else used 40% of this machine's")
+    assert made.throughput.value > 3

@@ -4,7 +4,7 @@ import math
 import warnings
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
@@ -33,6 +33,7 @@ def test_the_statistic_uses_the_likeliest_shares_at_a_loss(worse, better):
         )
 
 
+@settings(deadline=None)
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(60, 3000))
 def test_bounds_hold_the_value_and_turn_with_the_sides(worse, better, items):
     found, turned = paired_loss(worse, better, items, 0.95), paired_loss(better, worse, items, 0.95)
@@ -62,6 +63,7 @@ def test_one_record_tells_nothing_of_others():
     assert ratio([1.0], [4], 0.95) == Figure(0.25, -math.inf, math.inf)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(-50, 50), st.integers(1, 400)), min_size=2, max_size=40))
 def test_bounds_are_numbers_on_both_sides(records):
     with warnings.catch_warnings(action="error"):
