@@ -11,7 +11,7 @@ PROBES = (b"GET /health ", b"GET /version ", b"GET /v1/models ", b"GET /metrics 
 class RawEngine:
     """An engine that deals with a connection as a script says, and answers the proxy's own questions."""
 
-    role = "aggregated"
+    role, pool = "aggregated", ""
     bootstrap_url = None
 
     def __init__(

@@ -21,6 +21,7 @@ async def test_ready_names_the_modes_and_every_instance(duet):
     assert state["instances"][0] == {
         "name": "prefill-0",
         "role": "prefill",
+        "pool": "main",
         "url": duet.prefill.url,
         "healthy": True,
         "draining": False,
