@@ -39,13 +39,13 @@ def test_the_original_itself_passes(sides, original, model, tmp_path):
     assert found.checks[0].figure.value == pytest.approx(0.0, abs=1e-6)
 
 
-def test_a_damaged_checkpoint_fails(sides, original, int8, interpreter, tmp_path):
-    folder = shutil.copytree(int8.out, tmp_path / "damaged")
+def test_a_damaged_checkpoint_fails(sides, original, model, interpreter, tmp_path):
+    folder = shutil.copytree(model, tmp_path / "damaged")
     program = """
 import sys
 from safetensors.torch import load_file, save_file
 tensors = load_file(sys.argv[1])
-tensors["model.layers.0.mlp.down_proj.weight_scale"] *= 8
+tensors["model.layers.0.mlp.down_proj.weight"] *= 8
 save_file(tensors, sys.argv[1], {"format": "pt"})
 """
     subprocess.run([str(interpreter), "-c", program, str(folder / "model.safetensors")], check=True)

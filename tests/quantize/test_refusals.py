@@ -50,12 +50,6 @@ def test_too_few_records_are_refused_before_anything_is_calibrated(model, traffi
     assert not run.out.exists()
 
 
-def test_a_quantized_model_is_not_quantized_again(int8, traffic, tmp_path):
-    run = quantize(int8.out, "--scheme", "int8", "--calibration", str(traffic), out=tmp_path / "again")
-    assert run.code == 4
-    assert "already quantized (compressed-tensors): give the 16-bit original" in run.output
-
-
 def test_experts_that_no_record_reaches_are_counted(interpreter, model, tmp_path):
     folder = tmp_path / "mixture"
     program = """
