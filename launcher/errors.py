@@ -99,6 +99,11 @@ class QuantizeError(LauncherError):
         self.log_tail = tuple(log_tail)
         super().__init__(message)
 
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """One a line."""
+        return tuple(str(self).splitlines())
+
 
 class SecretError(_Several):
     """One or more secrets that engines need are missing, empty or cannot be read; no message has any of their text."""

@@ -159,6 +159,8 @@ def check_live(
     from launcher.quantize.check import check
     from launcher.quantize.recheck import counting, judging
 
+    if profile is not None and not served:
+        raise typer.BadParameter("it does nothing without --served", param_hint="--profile")
     inventory = machine.look(os.environ)
     interpreter = setup.worker_python(python, inventory.cache, os.environ)
     screen = Screen(Console(stderr=True))

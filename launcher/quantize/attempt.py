@@ -59,7 +59,12 @@ def attempt(bench: Bench, number: int, step: Step) -> tuple[Tried, Sequence[Unit
     parts = bench.original.parts
     finer = recipe.kept(scores, parts.units, step.budget) if step.budget else ()
     told = recipe.recipe(step, bench.scheme, parts, bench.group, finer, has_int8=bench.target.has_int8)
-    result = bench.space.once("quantize", {**bench.key, "recipe": told}, lambda named: _make(bench, told, named))
+    result = bench.space.once(
+        "quantize",
+        {**bench.key, "recipe": told},
+        lambda named: _make(bench, told, named),
+        lambda made: workspace.weighs(bench.space.candidate(made["folder"])) == made["bytes"],
+    )
     folder = bench.space.candidate(result["folder"])
     looked = tuple(
         guards.after(
@@ -119,7 +124,8 @@ def _make(bench: Bench, told: Mapping[str, Any], named: str) -> dict[str, Any]:
         "recipe": told,
         "out": str(bench.space.candidate(f"candidate-{named}")),
     }
-    result = bench.worker.run(named, job)
+    # What the worker leaves is not kept yet: it may be interrupted before the candidate is hidden.
+    result = bench.worker.run(f"{named}-step", job)
     workspace.hide(bench.space.candidate(f"candidate-{named}"))
     return {**result, "folder": f"candidate-{named}"}
 

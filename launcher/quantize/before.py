@@ -30,6 +30,19 @@ def target_of(given: str | None, gpus: tuple[Gpu, ...]) -> Target:
     return Target(name, False, found)
 
 
+def most_tokens(asked: int, original: Original, spare: int) -> int:
+    """Of a record: as asked, or as many as leave ``spare`` of what the engine takes.
+
+    Raises :class:`QuantizeError` for a model that takes hardly any.
+    """
+    context = original.folder.text.get("max_position_embeddings")
+    if not isinstance(context, int):
+        return asked
+    if context <= spare:
+        raise QuantizeError(f"{original.path} takes {context} tokens, and more than {spare} are needed to judge it")
+    return min(asked, context - spare)
+
+
 def notes(
     original: Original, scheme: Scheme, request: Request, tensor_parallel: int, *, disk: int, memory: int
 ) -> Iterator[str]:

@@ -90,9 +90,23 @@ def _calibration(folder: Path) -> dict[str, Any]:
         ) from exc
     except (ValueError, AttributeError) as exc:
         raise QuantizeError(f"{file}: is damaged ({exc}): quantize again") from exc
+    if not missing and not _is_sound(told):
+        raise QuantizeError(f"{file}: is damaged (its numbers are none): quantize again")
     if missing:
         raise QuantizeError(f"{file}: has no {', '.join(sorted(missing))}: it is of another version; quantize again")
     return told
+
+
+def _is_sound(told: Mapping[str, Any]) -> bool:
+    """Whether all that it says are numbers."""
+    rows = told["counts"], told["lengths"]
+    if not all(isinstance(row, dict) and row for row in rows):
+        return False
+    single = [told[name] for name in ("records", "max_tokens", "overdispersion", "p99")]
+    named = all(name.isdigit() for row in rows for name in row)
+    return named and all(
+        isinstance(each, int | float) for each in [*single, *(each for row in rows for each in row.values())]
+    )
 
 
 def _write(file: Path, model: str, found: Drift, judgement: Judgement | None, now: float) -> None:

@@ -82,6 +82,8 @@ def path_of(name: str, cache: Path, environ: Mapping[str, str], tell: Callable[[
     if name in CATALOGUE:
         prepare(name, cache, tell)
         return cache / "models" / name
+    if not name.strip():
+        raise QuantizeError("MODEL is empty: name a folder, a hub id that is in the cache, or a bundled model")
     given = Path(name).expanduser()
     if given.is_dir():
         return given.resolve()

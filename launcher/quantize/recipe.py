@@ -31,6 +31,15 @@ TITLES: Mapping[Algorithm, str] = {
 }
 
 
+FITTING: Mapping[Scheme, tuple[Algorithm, ...]] = {
+    Scheme.INT8: (Algorithm.SMOOTHQUANT_GPTQ, Algorithm.GPTQ, Algorithm.RTN),
+    Scheme.INT4: (Algorithm.GPTQ, Algorithm.AWQ, Algorithm.RTN),
+    Scheme.FP8: (Algorithm.RTN,),
+}
+"""The usual one first. AWQ scales weights for activations in 16 bits, SmoothQuant for activations in eight; FP8 is not
+calibrated."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One attempt: an algorithm, and the share of the weights that may be kept finer."""
@@ -44,9 +53,8 @@ def steps(scheme: Scheme, *, fast: bool, accelerated: bool, given: Algorithm | N
 
     ``accelerated``: whether the worker has a GPU; AWQ's search takes hours without one.
     """
-    best = {Scheme.INT8: Algorithm.SMOOTHQUANT_GPTQ, Scheme.INT4: Algorithm.GPTQ, Scheme.FP8: Algorithm.RTN}[scheme]
     tried = [Algorithm.RTN] if fast else []
-    tried += [given or best]
+    tried += [given or FITTING[scheme][0]]
     if scheme is Scheme.INT4 and given is None and accelerated:
         tried.append(Algorithm.AWQ)
     yield from map(Step, dict.fromkeys(tried))

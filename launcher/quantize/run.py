@@ -16,11 +16,13 @@ from launcher import loader, weights
 from launcher.errors import QuantizeError
 from launcher.inventory import Inventory
 from launcher.profile import Device, Profile
-from launcher.quantize import before, calibration, ending, manifest, recipe, report
+from launcher.quantize import before, calibration, contradictions, ending, manifest, recipe, report
 from launcher.quantize.attempt import Bench, Tried, attempt
 from launcher.quantize.gate.records import records_of, task_of
+from launcher.quantize.gate.serving import plan
 from launcher.quantize.gate.settings import Serving, as_in, default
 from launcher.quantize.gate.shape import Verdict
+from launcher.quantize.inputs import readable
 from launcher.quantize.original import Original, original
 from launcher.quantize.outcome import Outcome, UnitScore
 from launcher.quantize.request import Request
@@ -42,10 +44,20 @@ def quantize(
     profile = None if request.profile is None else loader.load(request.profile)
     found = original(request.model, inventory.cache, environ, listener.note)
     found = dataclasses.replace(found, parts=without(found.parts, request.ignore))
+    most = before.most_tokens(request.max_tokens, found, SPARE)
+    if most < request.max_tokens:
+        listener.note(f"records are cut at {most:,} tokens: the model takes {most + SPARE:,}, answers included")
+    request = dataclasses.replace(request, max_tokens=most)
     target = before.target_of(request.target, inventory.gpus)
     choice = choose(request.scheme, target, parameters=found.parameters, is_mixture=found.is_mixture)
     split = request.tensor_parallel or _tensor_parallel(profile)
+    contradictions.refuse(request, choice.scheme, found, split)
     space = Workspace(request.out)
+    readable(request.calibration, "--calibration")
+    if request.task is not None:
+        readable(request.task, "--task")
+    device = (profile.device if profile else None) or (Device.CUDA if inventory.gpus else Device.CPU)
+    plan(found.path, _serving(profile, device, most + SPARE), inventory)  # what cannot be judged is not made
     for text in (choice.why, *choice.warnings):
         listener.note(text)
     disk = psutil.disk_usage(str(_there(request.out))).free
@@ -58,9 +70,8 @@ def quantize(
         needs_data = choice.scheme is not Scheme.FP8
         for text in calibration.judged(prepared["facts"], needs_data=needs_data, force=request.force):
             listener.note(text)
-        device = (profile.device if profile else None) or (Device.CUDA if inventory.gpus else Device.CPU)
         sides = Sides(
-            _serving(profile, device, prepared),
+            _serving(profile, device, _longest(prepared)),
             records_of(prepared["held_out"]),
             task_of(prepared["task"]),
             environ,
@@ -89,11 +100,8 @@ def _prepared(request: Request, found: Original, space: Workspace, worker: Worke
     }
     job = {"step": "prepare", "model": str(found.path), "seed": request.seed, "force": request.force, **asked, **files}
 
-    def run(named: str) -> dict[str, Any]:
-        return {**worker.run(f"{named}-records", job), "named": f"{named}-records.json"}
-
-    prepared = space.once("prepare", key, run)
-    return prepared, space.work / prepared["named"]
+    prepared = space.once("prepare", key, lambda named: worker.run(named, job))
+    return prepared, space.kept("prepare", key)
 
 
 def _tried(bench: Bench, accelerated: bool, listener: Listener) -> tuple[list[Tried], tuple[UnitScore, ...]]:
@@ -175,12 +183,16 @@ def _ended(outcome: Outcome, request: Request, prepared: Mapping[str, Any], spac
     return outcome
 
 
-def _serving(profile: Profile | None, device: Device, prepared: Mapping[str, Any]) -> Serving:
+def _serving(profile: Profile | None, device: Device, longest: int) -> Serving:
+    return default(device, longest) if profile is None else as_in(profile, longest)
+
+
+def _longest(prepared: Mapping[str, Any]) -> int:
+    """Tokens that an engine must take."""
     held_out = [len(each["ids"]) for each in prepared["held_out"]]
     items = (prepared["task"] or {"items": []})["items"]
     asked = [len(item["ids"]) + max(map(len, item.get("choices", [[]]))) for item in items]
-    longest = max([*held_out, *asked], default=0) + SPARE
-    return default(device, longest) if profile is None else as_in(profile, longest)
+    return max([*held_out, *asked], default=0) + SPARE
 
 
 def _tensor_parallel(profile: Profile | None) -> int:

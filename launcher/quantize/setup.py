@@ -22,6 +22,8 @@ _TORCH = "torch>=2.10,<2.15"
 _TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 """PyTorch's own index of builds for a CPU; the default index may have only those for CUDA."""
 _SHOWN = 8
+_UNFINISHED = "unfinished"
+"""A file that is in it until all is installed."""
 
 
 def worker_python(given: Path | None, cache: Path, environ: Mapping[str, str]) -> Path:
@@ -35,7 +37,7 @@ def worker_python(given: Path | None, cache: Path, environ: Mapping[str, str]) -
             raise QuantizeError(f"there is no interpreter {named}: name one that has llm-compressor (extra `quantize`)")
         return named.absolute()
     python = folder(cache) / "bin" / "python"
-    if not python.is_file():
+    if not _is_whole(folder(cache)):
         raise QuantizeError(
             "quantization works in an interpreter of its own, which is not there yet: run `launcher quantize setup` "
             f"(1.5 GB on disk for a CPU, a minute or two), or name one that has llm-compressor with {VARIABLE}"
@@ -53,13 +55,13 @@ def make(cache: Path, tell: Callable[[str], None]) -> Path:
     """Once; whole or not at all. Raises :class:`QuantizeError` with what pip said."""
     target = folder(cache)
     python = target / "bin" / "python"
-    if python.is_file():
+    if _is_whole(target):
         return python
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with (cache / ".quantize.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not python.is_file():
+            if not _is_whole(target):
                 shutil.rmtree(target, ignore_errors=True)  # of a run that was killed
                 _make(target, tell)
     except OSError as exc:
@@ -70,29 +72,34 @@ def make(cache: Path, tell: Callable[[str], None]) -> Path:
 def _make(target: Path, tell: Callable[[str], None]) -> None:
     torch = _torch()
     tell(f"Making an interpreter with llm-compressor and {torch} in {target}")
-    # An environment knows its own path, so it is made in place; its interpreter's link comes last.
-    _run(
-        [sys.executable, "-m", "venv", str(target)],
-        "make a virtual environment (on Debian: apt-get install python3-venv)",
-    )
-    hidden = target / "bin" / "python.new"
-    (target / "bin" / "python").rename(hidden)
+    # An environment knows its own path, so it is made in place, and marked until it is whole.
+    target.mkdir()
+    (target / _UNFINISHED).touch()
+    python = target / "bin" / "python"
     try:
-        pip = [str(hidden), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(LOCK), torch]
+        _run(
+            [sys.executable, "-m", "venv", str(target)],
+            "make a virtual environment (on Debian: apt-get install python3-venv)",
+        )
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(LOCK), torch]
         try:
             _run(pip, "install llm-compressor")
         except QuantizeError as exc:
-            if "No matching distribution found for torch" not in str(exc):
+            if not any("No matching distribution found for torch" in line for line in exc.log_tail):
                 raise
             index = os.environ.get("DUET_TORCH_INDEX", _TORCH_INDEX)
             tell("The default package index has no such build of torch: adding PyTorch's own index")
             _run([*pip, "--extra-index-url", index], "install llm-compressor")
-        _run([str(hidden), "-c", "import llmcompressor"], "import llm-compressor")
-        hidden.rename(target / "bin" / "python")
+        _run([str(python), "-c", "import llmcompressor"], "import llm-compressor")
+        (target / _UNFINISHED).unlink()
     except BaseException:
         with suppress(OSError):
             shutil.rmtree(target)
         raise
+
+
+def _is_whole(target: Path) -> bool:
+    return (target / "bin" / "python").is_file() and not (target / _UNFINISHED).exists()
 
 
 def _torch() -> str:
@@ -113,4 +120,4 @@ def _run(command: list[str], what: str) -> None:
         said = output.read().strip().splitlines()
     if done.returncode != 0:
         # pip ends with what matters; a missing build is named a few lines before.
-        raise QuantizeError(f"could not {what}. It said:\n" + "\n".join(said[-_SHOWN:]))
+        raise QuantizeError(f"could not {what}: what it said last is above", said[-_SHOWN:])

@@ -43,6 +43,10 @@ def parts_of(folder: ModelFolder) -> Parts:
     """Raises :class:`QuantizeError` for a folder that cannot be quantized, naming why."""
     if folder.faults:
         raise QuantizeError(f"{folder.path}: {folder.faults[0]}")
+    if folder.gguf and not folder.tensors:
+        raise QuantizeError(f"{folder.path} is a GGUF file ({folder.gguf[0]}): give the 16-bit model as safetensors")
+    if folder.tensors and not folder.config:
+        raise QuantizeError(f"{folder.path} has no config.json, which says what kind of model it is: fetch it again")
     if folder.quantization:
         method = folder.quantization.get("quant_method", "some method")
         raise QuantizeError(f"{folder.path} is already quantized ({method}): give the 16-bit original")

@@ -47,7 +47,15 @@ class Worker:
         """
         file, result, log = (self._folder / f"{name}{suffix}" for suffix in (".job.json", ".json", ".log"))
         file.write_text(json.dumps({**job, "result": str(result)}))
-        refused = self._follow(file, log, name)
+        try:
+            refused = self._follow(file, log, name)
+        except OSError as exc:
+            if exc.filename != str(self._python):
+                raise
+            raise QuantizeError(
+                f"{self._python} cannot be run ({exc.strerror}): name an interpreter that has llm-compressor, or run "
+                "`launcher quantize setup`"
+            ) from exc
         if refused is not None:
             raise QuantizeError(refused)
         found: dict[str, Any] = json.loads(result.read_text())
@@ -82,10 +90,15 @@ class Worker:
         if code == _REFUSED and refused:
             return refused
         tail = log.read_text(errors="replace").splitlines()[-_TAIL:]
-        raise QuantizeError(_ended(name, code, tail, log), tail)
+        raise QuantizeError(_ended(name, code, tail, log, self._python), tail)
 
     def _heard(self, line: str) -> str | None:
-        event = json.loads(line)
+        try:
+            event = json.loads(line)
+        except ValueError:  # a library's own words
+            return None
+        if not isinstance(event, dict) or "event" not in event:
+            return None
         if event["event"] == "progress":
             self._listener.progress(event["title"], event["done"], event["of"])
         elif event["event"] == "note":
@@ -95,10 +108,14 @@ class Worker:
         return None
 
 
-def _ended(name: str, code: int, tail: list[str], log: Path) -> str:
+def _ended(name: str, code: int, tail: list[str], log: Path, python: Path) -> str:
     said = "\n".join(tail)
     if code == -9 or "out of memory" in said.lower() or "MemoryError" in said:
         fix = "it ran out of memory: use fewer or shorter records (--records, --max-tokens), or a larger machine"
+    elif "No space left" in said:
+        fix = "the disk is full: free some space, or name another --out"
+    elif "No module named" in said:
+        fix = f"{python} lacks a package: name an interpreter that has llm-compressor, or run `launcher quantize setup`"
     else:
         fix = "what it wrote last is above"
     return f"the step {name} ended with {code}: {fix}; all of it is in {log}"

@@ -22,6 +22,9 @@ class Workspace:
     """``OUT.work`` keeps finished steps, so that a run that was interrupted goes on; ``OUT.report`` is for people."""
 
     def __init__(self, out: Path) -> None:
+        """Raises :class:`QuantizeError` for a path that names nothing."""
+        if out.name in {"", ".."}:
+            raise QuantizeError(f"--out {out} names no new folder: name one that does not exist, e.g. {out / 'int8'}")
         self.out = out
         self.work = out.with_name(f"{out.name}.work")
         self.report = out.with_name(f"{out.name}.report")
@@ -29,8 +32,11 @@ class Workspace:
     @contextmanager
     def held(self) -> Iterator[None]:
         """While a run works here; raises :class:`QuantizeError` when another does, or ``out`` is taken."""
-        if self.out.exists():
+        if os.path.lexists(self.out):  # a link that leads nowhere is in the way, too
             raise QuantizeError(f"{self.out} exists: name a folder that does not, nothing is ever overwritten")
+        for folder in (self.work, self.report):
+            if os.path.lexists(folder) and not folder.is_dir():
+                raise QuantizeError(f"{folder} is in the way, it is no folder: move it, or name another --out")
         try:
             self.work.mkdir(parents=True, exist_ok=True)
             with (self.work / "lock").open("w") as lock:
@@ -44,14 +50,26 @@ class Workspace:
         except OSError as exc:
             raise QuantizeError(f"cannot write to {exc.filename or self.work}: {exc.strerror}") from exc
 
-    def once(self, name: str, key: Mapping[str, Any], make: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
-        """The result of a step that depends on ``key`` alone: as it was kept, or made now under a name of its own."""
-        named = f"{name}-{digest_of(key)}"
-        kept = self.work / f"{named}.json"
-        if kept.is_file():
-            found: dict[str, Any] = json.loads(kept.read_text())
+    def kept(self, name: str, key: Mapping[str, Any]) -> Path:
+        """The file of a step's result."""
+        return self.work / f"{name}-{digest_of(key)}.json"
+
+    def once(
+        self,
+        name: str,
+        key: Mapping[str, Any],
+        make: Callable[[str], dict[str, Any]],
+        is_whole: Callable[[dict[str, Any]], bool] = bool,
+    ) -> dict[str, Any]:
+        """The result of a step that depends on ``key`` alone: as it was kept, or made now under a name of its own.
+
+        It is made again where what was kept is damaged, or ``is_whole`` says that what belongs to it is not there.
+        """
+        kept = self.kept(name, key)
+        found = _read(kept)
+        if found is not None and is_whole(found):
             return found
-        made = make(named)
+        made = make(kept.stem)
         new = kept.with_suffix(".new")
         new.write_text(json.dumps(made))
         new.replace(kept)
@@ -89,6 +107,21 @@ def hide(candidate: Path) -> None:
     """Make it no model to anybody."""
     if (shown := candidate / _CONFIG).exists():
         shown.rename(candidate / _HIDDEN)
+
+
+def weighs(candidate: Path) -> int:
+    """Bytes of its weight files; 0 without a configuration."""
+    if not any((candidate / name).is_file() for name in (_CONFIG, _HIDDEN)):
+        return 0
+    return sum(file.stat().st_size for file in candidate.glob("*.safetensors"))
+
+
+def _read(kept: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(kept.read_bytes())
+    except (FileNotFoundError, ValueError):  # not yet, or damaged
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def digest_of(key: Mapping[str, Any]) -> str:

@@ -13,12 +13,14 @@ import httpx
 
 from launcher import machine, planner
 from launcher.errors import QuantizeError
+from launcher.inventory import Inventory
 from launcher.local.device_memory import DeviceMemory
 from launcher.local.recipe import Recipe
 from launcher.local.recipes import engine_recipes
 from launcher.local.run_directory import RunDirectory
 from launcher.local.runner import Runner, Surroundings
 from launcher.local.turns import Turns
+from launcher.plan import Plan
 from launcher.quantize.gate.settings import Serving, profile_of
 
 _LAST_BREATH = 10.0
@@ -57,15 +59,19 @@ async def serve(
             await runner.stop()
 
 
+def plan(model: Path, serving: Serving, inventory: Inventory, run_directory: Path = Path()) -> Plan:
+    """The one engine; raises :class:`PlanError` when this machine cannot serve it."""
+    return planner.plan(profile_of(model, serving, _free_port()), inventory, name="gate", run_directory=run_directory)
+
+
 def _recipe(model: Path, serving: Serving, log: Path, environ: Mapping[str, str]) -> Recipe:
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
     except OSError as exc:
         raise QuantizeError(f"cannot write the engine's log {log}: {exc.strerror}") from exc
-    profile = profile_of(model, serving, _free_port())
-    plan = planner.plan(profile, machine.look(environ), name="gate", run_directory=log.parent)
-    (recipe,) = engine_recipes(plan, RunDirectory(log.parent), environ, uuid.uuid4().hex)
+    planned = plan(model, serving, machine.look(environ), log.parent)
+    (recipe,) = engine_recipes(planned, RunDirectory(log.parent), environ, uuid.uuid4().hex)
     return replace(recipe, command=replace(recipe.command, log=log))
 
 

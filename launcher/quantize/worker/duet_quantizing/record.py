@@ -1,12 +1,15 @@
 """One line of a calibration file."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 Message = dict[str, Any]
 
+_HALF = re.compile(rb"\\\\u[dD][89a-fA-F]")
+"""How JSON writes a surrogate; alone it is no character."""
 FORMS = '{"messages": [{"role": ..., "content": ...}, ...]}, {"text": ...} or {"prompt": ..., "completion": ...}'
 
 
@@ -40,20 +43,30 @@ class Record:
         return "\n".join([*(_plain(each["content"]) for each in self.messages), self.text])
 
 
-def read(line: int, raw: bytes) -> Record:
-    """A record of a line; raises :class:`ValueError` that says what is wrong, without any of its text."""
+def parsed(raw: bytes) -> Any:
+    """What a line of JSON says; raises :class:`ValueError` that says what is wrong, without any of its text."""
     try:
-        told = json.loads(raw.strip().decode("utf-8-sig"))
+        told: Any = json.loads(raw.strip().decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ValueError("not UTF-8 text") from None
     except json.JSONDecodeError as exc:
         raise ValueError(f"not JSON: {exc.msg.removesuffix(' at')} at column {exc.colno}") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    if _HALF.search(raw) and not _is_text(told):
+        raise ValueError("has half a surrogate pair, which is no text")
+    return told
+
+
+def read(line: int, raw: bytes) -> Record:
+    """A record of a line; raises :class:`ValueError` that says what is wrong, without any of its text."""
+    told = parsed(raw)
     if not isinstance(told, Mapping):
         raise ValueError("not a JSON object")
     if "messages" in told:
-        tools = told.get("tools") or ()
+        tools = told.get("tools") or []
+        if not isinstance(tools, list):
+            raise ValueError("tools is no list")
         return Record(line, messages=conversation(told["messages"]), tools=tuple(tools))
     if isinstance(told.get("text"), str):
         return Record(line, text=told["text"])
@@ -63,6 +76,15 @@ def read(line: int, raw: bytes) -> Record:
             line, text=told["prompt"] + (answer if isinstance(answer, str) else ""), prompt=len(told["prompt"])
         )
     raise ValueError("has none of: messages, text, prompt")
+
+
+def _is_text(told: object) -> bool:
+    """Whether all of it can be encoded, as tokenizers need it."""
+    try:
+        json.dumps(told, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return True
 
 
 def conversation(told: object) -> tuple[Message, ...]:

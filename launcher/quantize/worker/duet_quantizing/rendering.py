@@ -86,9 +86,11 @@ def load(model: str) -> Renderer:
 
     try:
         return Renderer(AutoTokenizer.from_pretrained(model))
-    except (OSError, ValueError, KeyError) as exc:
+    except Exception as exc:
+        # What the libraries raise for damaged files differs from class to class.
+        why = " ".join(str(exc).split())
         raise RefusedError(
-            f"{model}: its tokenizer cannot be loaded: {exc}; the folder needs its tokenizer files"
+            f"{model}: its tokenizer cannot be loaded: {why}; the folder needs its tokenizer files"
         ) from exc
 
 

@@ -1,11 +1,10 @@
 """A labelled task: questions whose right answers are known."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .record import conversation
+from .record import conversation, parsed
 from .rendering import Renderer, RenderError
 from .telling import RefusedError
 
@@ -23,9 +22,9 @@ def read_task(path: str, renderer: Renderer, max_tokens: int) -> tuple[dict[str,
         if not line.strip():
             continue
         try:
-            item = _item(json.loads(line), renderer)
+            item = _item(parsed(line.encode()), renderer)
         except (ValueError, RenderError) as exc:
-            raise RefusedError(f"{path}: line {number}: {_told(exc)}; each line must be {_FORM}") from exc
+            raise RefusedError(f"{path}: line {number}: {exc}; each line must be {_FORM}") from exc
         kinds.add("choice" if "choices" in item else "exact")
         if len(kinds) > 1:
             raise RefusedError(
@@ -47,14 +46,6 @@ def _text(path: str) -> str:
         raise RefusedError(f"{path}: cannot be read ({exc.strerror}); give a file of JSON lines") from exc
     except UnicodeDecodeError as exc:
         raise RefusedError(f"{path}: is not UTF-8 text; give a file of JSON lines") from exc
-
-
-def _told(exc: Exception) -> str:
-    return (
-        f"not JSON: {exc.msg.removesuffix(' at')} at column {exc.colno}"
-        if isinstance(exc, json.JSONDecodeError)
-        else str(exc)
-    )
 
 
 def _longest(item: Mapping[str, Any]) -> int:
