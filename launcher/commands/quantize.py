@@ -157,10 +157,12 @@ def check_live(
 ) -> None:
     """Is production still like what DIR was calibrated with, and are its answers still like the original's?"""
     from launcher.quantize.check import check
+    from launcher.quantize.inputs import readable
     from launcher.quantize.recheck import counting, judging
 
     if profile is not None and not served:
         raise typer.BadParameter("it does nothing without --served", param_hint="--profile")
+    readable(live, "--live")
     inventory = machine.look(os.environ)
     interpreter = setup.worker_python(python, inventory.cache, os.environ)
     screen = Screen(Console(stderr=True))

@@ -1,4 +1,4 @@
-"""Decision: options that do nothing, or do not go together; most would be found by the quantizer or the engine, late."""
+"""Decision: options that do nothing, or do not go together. The quantizer or the engine would find most, late."""
 
 from collections.abc import Iterator
 

@@ -45,8 +45,7 @@ def quantize(
     found = original(request.model, inventory.cache, environ, listener.note)
     found = dataclasses.replace(found, parts=without(found.parts, request.ignore))
     most = before.most_tokens(request.max_tokens, found, SPARE)
-    if most < request.max_tokens:
-        listener.note(f"records are cut at {most:,} tokens: the model takes {most + SPARE:,}, answers included")
+    is_cut = most < request.max_tokens
     request = dataclasses.replace(request, max_tokens=most)
     target = before.target_of(request.target, inventory.gpus)
     choice = choose(request.scheme, target, parameters=found.parameters, is_mixture=found.is_mixture)
@@ -57,7 +56,14 @@ def quantize(
     if request.task is not None:
         readable(request.task, "--task")
     device = (profile.device if profile else None) or (Device.CUDA if inventory.gpus else Device.CPU)
+    if device is Device.CUDA and not inventory.gpus:
+        raise QuantizeError(
+            f"--profile {request.profile} is for GPUs, and this machine has none to judge with: leave it out, and name "
+            "the hardware that will serve it by --target"
+        )
     plan(found.path, _serving(profile, device, most + SPARE), inventory)  # what cannot be judged is not made
+    if is_cut:
+        listener.note(f"records are cut at {most:,} tokens: the model takes {most + SPARE:,}, answers included")
     for text in (choice.why, *choice.warnings):
         listener.note(text)
     disk = psutil.disk_usage(str(_there(request.out))).free

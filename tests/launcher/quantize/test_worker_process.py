@@ -84,3 +84,33 @@ def test_a_given_interpreter_comes_before_one_that_was_made(tmp_path):
     made.touch()
     assert setup.worker_python(None, tmp_path, {}) == made
     assert setup.worker_python(None, tmp_path, {setup.VARIABLE: sys.executable}) == Path(sys.executable)
+
+
+def test_what_a_library_prints_is_no_event(tmp_path):
+    script = """echo 'Loading...'; echo 5; echo '{}' ; echo '{"answer": 42}' > "${JOB%.job.json}.json" """
+    asked, heard = worker(tmp_path, script)
+    assert asked.run("step", {"step": "quantize"}) == {"answer": 42}
+    assert heard.said == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "ModuleNotFoundError: No module named 'torch'",
+            "lacks a package: name an interpreter that has llm-compressor",
+        ),
+        ("OSError: [Errno 28] No space left on device", "the disk is full: free some space"),
+    ],
+)
+def test_a_crash_with_a_known_cause_says_what_to_do(tmp_path, text, said):
+    asked, _ = worker(tmp_path, f'echo "{text}" >&2; exit 1')
+    with pytest.raises(QuantizeError, match=said):
+        asked.run("step", {"step": "quantize"})
+
+
+def test_an_interpreter_that_cannot_be_run_is_named(tmp_path):
+    asked, _ = worker(tmp_path, "")
+    (tmp_path / "python").chmod(0o644)
+    with pytest.raises(QuantizeError, match=r"python cannot be run \(Permission denied\)"):
+        asked.run("step", {"step": "quantize"})
