@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from launcher import machine
 from launcher.errors import GateError
 from launcher.quantize import setup
-from launcher.quantize.calibration import MOST_RECORDS, USUAL_RECORDS
+from launcher.quantize.calibration import USUAL_RECORDS
 from launcher.quantize.drift import Level
 from launcher.quantize.gate.shape import Limits, Verdict
 from launcher.quantize.recipe import Algorithm
@@ -75,9 +75,7 @@ def run(
     profile: Annotated[str | None, typer.Option("--profile", help="Judge it as this profile would serve it.")] = None,
     target: Annotated[str | None, typer.Option("--target", help="Hardware it is for: cpu, or a GPU's name.")] = None,
     tensor_parallel: Annotated[int | None, typer.Option("--tensor-parallel", min=1, max=64)] = None,
-    records: Annotated[
-        int, typer.Option("--records", min=8, max=MOST_RECORDS, help="To calibrate with.")
-    ] = USUAL_RECORDS,
+    records: Annotated[int, typer.Option("--records", min=8, help="To calibrate with, at most 1,024.")] = USUAL_RECORDS,
     held_out: Annotated[int, typer.Option("--held-out", min=8, max=1024, help="To judge with, never used else.")] = 64,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=16, max=32768, help="Of a record.")] = 2048,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same bytes.")] = 0,

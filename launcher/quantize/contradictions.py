@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from launcher.errors import QuantizeError
-from launcher.quantize.calibration import LEAST_RECORDS, USUAL_RECORDS
+from launcher.quantize.calibration import LEAST_RECORDS, MOST_RECORDS, TOO_MANY, USUAL_RECORDS
 from launcher.quantize.original import Original
 from launcher.quantize.recipe import FITTING, Algorithm
 from launcher.quantize.request import Request
@@ -35,6 +35,8 @@ def _problems(request: Request, scheme: Scheme, original: Original, tensor_paral
             f"tensor parallelism of {tensor_parallel} does not divide the {heads} attention heads of {original.path}: "
             "give --tensor-parallel (or the profile) a number that does"
         )
+    if request.records > MOST_RECORDS:
+        yield f"--records {request.records}: {TOO_MANY}"
     if scheme is not Scheme.FP8 and request.records < LEAST_RECORDS and not request.force:
         yield (
             f"--records {request.records}: {scheme.value} needs at least {LEAST_RECORDS} to calibrate with, "

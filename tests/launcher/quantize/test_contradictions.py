@@ -42,6 +42,11 @@ def refuse(model, tmp_path, scheme, split=1, **asked):
             {"tensor_parallel": 3, "split": 3},
             "tensor parallelism of 3 does not divide the 8 attention heads",
         ),
+        (
+            Scheme.INT8,
+            {"records": 2000},
+            "--records 2000: more than 1,024 records make calibration longer and not better",
+        ),
         (Scheme.INT8, {"records": 8}, "--records 8: int8 needs at least 64"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 Message = dict[str, Any]
 
-_HALF = re.compile(rb"\\\\u[dD][89a-fA-F]")
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 """How JSON writes a surrogate; alone it is no character."""
 FORMS = '{"messages": [{"role": ..., "content": ...}, ...]}, {"text": ...} or {"prompt": ..., "completion": ...}'
 

@@ -72,6 +72,17 @@ def test_unreadable_lines_are_told_by_number_and_without_their_text(tmp_path: Pa
     assert "secret" not in json.dumps(found.facts)
 
 
+def test_what_no_tokenizer_or_template_takes_is_an_unreadable_line(tmp_path: Path):
+    good = [{"text": text} for text in sentences(100)]
+    half = r'{"text": "half a pair \ud83d"}'
+    whole = r'{"text": "a whole pair \ud83d\ude00"}'
+    found = drawn(write(tmp_path / "f", [half, whole, chat("x") | {"tools": 5}, *good]))
+    assert found.faults == [
+        {"line": 1, "why": "has half a surrogate pair, which is no text"},
+        {"line": 3, "why": "tools is no list"},
+    ]
+
+
 def test_a_file_with_more_than_a_tenth_unreadable_lines_is_refused(tmp_path: Path):
     file = write(tmp_path / "f", ["what?", "who?", *({"text": text} for text in sentences(17))])
     with pytest.raises(
