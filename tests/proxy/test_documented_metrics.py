@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from launcher.quantize.exposition import METRICS
 from proxy.engine_instruments import MADE, TOLD
 from proxy.instruments import GROUPS
 from proxy.settings import Policy, Selection, Settings
@@ -14,6 +15,7 @@ async def test_each_metric_that_is_documented_is_explained_by_the_proxy(start):
     duet = await start(settings=Settings(selection=Selection(prefill=Policy.TTFT)))
     explained = set(re.findall(r"^# HELP (\S+) \S+", (await duet.client.get("/metrics")).text, re.MULTILINE))
     explained |= {each.shown for each in GROUPS["Cluster"]}  # of a proxy with discovery
+    explained |= METRICS.keys()  # of a file that `launcher quantize check` writes
     documents = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     explained |= {name for told in TOLD for name in (told.shown.shown, *told.samples.values())} | {m.name for m in MADE}
     documented = {name for document in documents for name in re.findall(r"\bduet_[a-z_]+", document.read_text())}

@@ -28,7 +28,7 @@ def compare_speed(baseline: SpeedSample, candidate: SpeedSample) -> Speed:
         f"meanwhile. Measured were {speed.throughput.value:.2f} times as many tokens a second with {speed.concurrency} "
         "requests at once; measure again on an idle machine."
     )
-    return replace(speed, reason=reason, alone=replace(alone, reason=reason))
+    return replace(speed, reason=reason, alone=replace(alone, reason=reason, is_disturbed=True), is_disturbed=True)
 
 
 def _compared(baseline: Sequence[Timing], candidate: Sequence[Timing], concurrency: int, alone: Speed | None) -> Speed:

@@ -115,3 +115,5 @@ class Speed:
     """Faster, slower, or no difference shown: one sentence, and one of ``alone``."""
     alone: "Speed | None" = None
     """The same with one request at a time."""
+    is_disturbed: bool = False
+    """Whether something else used the machine meanwhile, so that nothing follows from the figures."""

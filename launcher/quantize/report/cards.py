@@ -18,13 +18,16 @@ def cards(outcome: Outcome, last: Attempt) -> Iterator[dict[str, str]]:
     }
     if last.speed:
         gain = last.speed.throughput
-        surely = gain.low > 1 or gain.high < 1
+        surely = not last.speed.is_disturbed and (gain.low > 1 or gain.high < 1)
+        unsure = "not known" if last.speed.is_disturbed else "no difference shown"
         times = f"{abs(gain.value - 1):.0%} {'faster' if gain.value >= 1 else 'slower'}"
         yield {
             "name": "Speed",
-            "value": times if surely else "no difference shown",
-            "text": f"× {gain.value:.2f} tokens a second ({gain.low:.2f} to {gain.high:.2f}), on {outcome.device}",
-            "tone": "fail" if gain.high < 1 else "",
+            "value": times if surely else unsure,
+            "text": "something else used this machine meanwhile"
+            if last.speed.is_disturbed
+            else f"× {gain.value:.2f} tokens a second ({gain.low:.2f} to {gain.high:.2f}), on {outcome.device}",
+            "tone": "fail" if surely and gain.high < 1 else "",
         }
     if last.judgement:
         for each in last.judgement.checks[:1] if not last.judgement.task else ():
