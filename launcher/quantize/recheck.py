@@ -49,8 +49,8 @@ def judging(
         serving = default(device, longest) if loaded is None else as_in(loaded, longest)
         sides = Sides(serving, records, None, environ, listener)
         with tempfile.TemporaryDirectory(prefix="duet-quantize-") as logs:
-            before = sides.ask(original, "original", Path(logs) / "original.log", twice=True)
-            after = sides.ask(folder, "quantized", Path(logs) / "quantized.log", twice=False)
+            before = sides.ask(original, "original", Path(logs) / "original.log", twice=True, timed=False)
+            after = sides.ask(folder, "quantized", Path(logs) / "quantized.log", twice=False, timed=False)
         return judge(scores_of(before), scores_of(before, "again"), scores_of(after), Limits())
 
     return compare

@@ -46,14 +46,14 @@ class Sides:
         serving = json.loads(json.dumps(dataclasses.asdict(self._serving), default=str))
         return {"serving": serving, "asked": [asked, task]}
 
-    def ask(self, model: Path, title: str, log: Path, *, twice: bool) -> dict[str, Any]:
-        """Scores (``scores``; ``again`` when asked twice) and ``speed`` of the model, as JSON says them.
+    def ask(self, model: Path, title: str, log: Path, *, twice: bool, timed: bool = True) -> dict[str, Any]:
+        """Scores (``scores``; ``again`` when asked twice) and ``speed`` (when timed) of the model, as JSON says them.
 
         Raises the errors of :func:`launcher.quantize.gate.serving.serve`.
         """
-        return asyncio.run(self._ask(model, title, log, twice))
+        return asyncio.run(self._ask(model, title, log, twice, timed))
 
-    async def _ask(self, model: Path, title: str, log: Path, twice: bool) -> dict[str, Any]:
+    async def _ask(self, model: Path, title: str, log: Path, twice: bool, timed: bool) -> dict[str, Any]:
         def tell(what: str, done: int, of: int) -> None:
             self._listener.progress(f"{title}: {what}", done, of)
 
@@ -62,11 +62,11 @@ class Sides:
             found = await score(url, NAME, self._records, self._task, tell)
             again = await score(url, NAME, self._records, None, tell) if twice else None
             prompts = [record.ids for record in self._records]
-            speed = await measure(url, NAME, prompts, tell)
+            speed = await measure(url, NAME, prompts, tell) if timed else None
         return {
             "scores": scores.dump(found),
             "again": None if again is None else scores.dump(again),
-            "speed": _SPEED.dump_python(speed, mode="json"),
+            "speed": None if speed is None else _SPEED.dump_python(speed, mode="json"),
         }
 
 
