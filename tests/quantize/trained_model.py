@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.quantize.traffic_of_a_shop import conversations
-from tests.real.tiny_model import CHAT_TEMPLATE, SPECIAL
+from tests.real.tiny_model import tokenizer_of
 
 _STEPS, _BATCH, _LENGTH = 70, 16, 96
 
@@ -15,14 +15,10 @@ _STEPS, _BATCH, _LENGTH = 70, 16, 96
 def main(folder: Path) -> None:
     """Write model and tokenizer; about 20 s on two cores."""
     import torch
-    from tokenizers import ByteLevelBPETokenizer
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import LlamaConfig, LlamaForCausalLM
 
     text = [message["content"] for messages in conversations(400, seed=1) for message in messages]
-    bpe = ByteLevelBPETokenizer()
-    bpe.train_from_iterator(text, vocab_size=512, special_tokens=SPECIAL)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer, eos_token="<|end|>", pad_token="<|end|>")
-    tokenizer.chat_template = CHAT_TEMPLATE
+    tokenizer = tokenizer_of(text, 512)
     tokenizer.save_pretrained(folder)
 
     torch.manual_seed(0)

@@ -5,6 +5,7 @@ A program of its own, so that no test process imports torch: ``python -m tests.r
 
 import sys
 from pathlib import Path
+from typing import Any
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}<|end|>{% endfor %}"
@@ -16,14 +17,10 @@ SPECIAL = ["<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
 def main(folder: Path) -> None:
     """Write model and tokenizer; the same bytes every time."""
     import torch
-    from tokenizers import ByteLevelBPETokenizer
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import LlamaConfig, LlamaForCausalLM
 
-    bpe = ByteLevelBPETokenizer()
     text = Path(__file__).parents[2].joinpath("LICENSE").read_text()
-    bpe.train_from_iterator(text.splitlines(), vocab_size=2048, special_tokens=SPECIAL)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer, eos_token="<|end|>", pad_token="<|end|>")
-    tokenizer.chat_template = CHAT_TEMPLATE
+    tokenizer = tokenizer_of(text.splitlines(), 2048)
     tokenizer.save_pretrained(folder)
 
     torch.manual_seed(0)
@@ -40,6 +37,18 @@ def main(folder: Path) -> None:
         pad_token_id=tokenizer.pad_token_id,
     )
     LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
+
+
+def tokenizer_of(lines: list[str], size: int) -> Any:
+    """A tokenizer of ``size`` tokens that has learned these lines, with a chat template."""
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    bpe = ByteLevelBPETokenizer()
+    bpe.train_from_iterator(lines, vocab_size=size, special_tokens=SPECIAL)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer, eos_token="<|end|>", pad_token="<|end|>")
+    tokenizer.chat_template = CHAT_TEMPLATE
+    return tokenizer
 
 
 if __name__ == "__main__":
