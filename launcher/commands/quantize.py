@@ -96,8 +96,10 @@ def run(
     python: Python = None,
 ) -> None:
     """Calibrate, quantize, and judge MODEL against the original, both served by vLLM; publish it when it passes."""
+    from launcher.quantize.inputs import packages
     from launcher.quantize.run import quantize
 
+    packages()
     inventory = machine.look(os.environ)
     interpreter = setup.worker_python(python, inventory.cache, os.environ)
     request = Request(
@@ -155,11 +157,12 @@ def check_live(
 ) -> None:
     """Is production still like what DIR was calibrated with, and are its answers still like the original's?"""
     from launcher.quantize.check import check
-    from launcher.quantize.inputs import readable
+    from launcher.quantize.inputs import packages, readable
     from launcher.quantize.recheck import counting, judging
 
     if profile is not None and not served:
         raise typer.BadParameter("it does nothing without --served", param_hint="--profile")
+    packages()
     readable(live, "--live")
     inventory = machine.look(os.environ)
     interpreter = setup.worker_python(python, inventory.cache, os.environ)

@@ -1,8 +1,7 @@
 """One attempt: a candidate is made, looked at, served, and judged."""
 
-import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -74,10 +73,8 @@ def attempt(bench: Bench, number: int, step: Step) -> tuple[Tried, Sequence[Unit
             expected=_expected(bench, finer),
         )
     )
-    kept_share = sum(unit.parameters for unit in parts.units if unit.name in finer) / sum(
-        unit.parameters for unit in parts.units
-    )
-    made = Attempt(number, TITLES[step.algorithm], told, finer, kept_share, result["bytes"], 0.0, looked)
+    share = _parameters(bench, finer) / _parameters(bench, [unit.name for unit in parts.units])
+    made = Attempt(number, TITLES[step.algorithm], told, finer, share, result["bytes"], 0.0, looked)
     if all(each.is_ok or (each.name == _EXPERTS and bench.request.force) for each in looked):
         made = _judged(bench, made, folder)
     return Tried(replace(made, seconds=time.monotonic() - began), folder, result["versions"]), found
@@ -140,10 +137,15 @@ def _judged(bench: Bench, made: Attempt, folder: Path) -> Attempt:
     finally:
         workspace.hide(folder)
     judgement = judge(scores_of(before), scores_of(before, "again"), scores_of(after), bench.request.limits)
-    return dataclasses.replace(made, judgement=judgement, speed=compare_speed(speed_of(before), speed_of(after)))
+    return replace(made, judgement=judgement, speed=compare_speed(speed_of(before), speed_of(after)))
 
 
 def _expected(bench: Bench, finer: Sequence[str]) -> int:
     """Bytes; units in ``finer`` as if they stayed in 16 bits."""
-    kept = 2 * sum(unit.parameters for unit in bench.original.parts.units if unit.name in finer)
+    kept = 2 * _parameters(bench, finer)
     return guards.expected_size(bench.original.size, bench.original.linear_size - kept, bench.scheme)
+
+
+def _parameters(bench: Bench, names: Collection[str]) -> int:
+    """Numbers in the units of these names."""
+    return sum(unit.parameters for unit in bench.original.parts.units if unit.name in names)

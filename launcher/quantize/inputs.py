@@ -1,9 +1,13 @@
-"""Looks whether a file that the user names can be read at all."""
+"""Looks whether what a quantization needs is there at all: files that the user names, packages."""
 
 import stat
+from importlib.util import find_spec
 from pathlib import Path
 
 from launcher.errors import QuantizeError
+
+_PACKAGES = ("jinja2", "matplotlib", "numpy", "scipy")
+"""Of the extra ``measure``."""
 
 
 def readable(file: Path, option: str) -> None:
@@ -17,3 +21,12 @@ def readable(file: Path, option: str) -> None:
             pass
     except OSError as exc:
         raise QuantizeError(f"{option} {file} cannot be read ({exc.strerror}): name a file of JSON lines") from exc
+
+
+def packages() -> None:
+    """Raises :class:`QuantizeError` without those that compute and draw what was measured."""
+    if missing := [name for name in _PACKAGES if find_spec(name) is None]:
+        raise QuantizeError(
+            f"to judge a model, {', '.join(missing)} must be installed: pip install 'duet-serve[measure]', which the "
+            "extras cpu and gpu bring along"
+        )

@@ -9,14 +9,12 @@ from typing import Any
 from launcher import loader
 from launcher.errors import QuantizeError
 from launcher.inventory import Inventory
-from launcher.profile import Device
 from launcher.quantize.gate.judge import judge
 from launcher.quantize.gate.records import records_of
-from launcher.quantize.gate.settings import as_in, default
 from launcher.quantize.gate.shape import Judgement, Limits
 from launcher.quantize.manifest import FOLDER
 from launcher.quantize.original import path_of
-from launcher.quantize.sides import SPARE, Sides, scores_of
+from launcher.quantize.sides import SPARE, Sides, scores_of, serving
 from launcher.quantize.worker_process import Listener, Worker
 
 
@@ -41,13 +39,11 @@ def judging(
     """
     loaded = None if profile is None else loader.load(profile)
     original = path_of(_model(folder), inventory.cache, environ, listener.note)
-    device = (loaded.device if loaded else None) or (Device.CUDA if inventory.gpus else Device.CPU)
 
     def compare(held_out: Sequence[Mapping[str, Any]]) -> Judgement:
         records = records_of(held_out)
         longest = max((len(record.ids) for record in records), default=0) + SPARE
-        serving = default(device, longest) if loaded is None else as_in(loaded, longest)
-        sides = Sides(serving, records, None, environ, listener)
+        sides = Sides(serving(loaded, bool(inventory.gpus), longest), records, None, environ, listener)
         with tempfile.TemporaryDirectory(prefix="duet-quantize-") as logs:
             before = sides.ask(original, "original", Path(logs) / "original.log", twice=True, timed=False)
             after = sides.ask(folder, "quantized", Path(logs) / "quantized.log", twice=False, timed=False)

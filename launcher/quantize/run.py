@@ -20,14 +20,13 @@ from launcher.quantize import before, calibration, contradictions, ending, manif
 from launcher.quantize.attempt import Bench, Tried, attempt
 from launcher.quantize.gate.records import records_of, task_of
 from launcher.quantize.gate.serving import plan
-from launcher.quantize.gate.settings import Serving, as_in, default
 from launcher.quantize.gate.shape import Verdict
 from launcher.quantize.inputs import readable
 from launcher.quantize.original import Original, original
 from launcher.quantize.outcome import Outcome, UnitScore
 from launcher.quantize.request import Request
 from launcher.quantize.scheme import Choice, Scheme, choose
-from launcher.quantize.sides import SPARE, Sides
+from launcher.quantize.sides import SPARE, Sides, serving
 from launcher.quantize.units import group_size, without
 from launcher.quantize.worker_process import Listener, Worker
 from launcher.quantize.workspace import Workspace, digest_of_file, show
@@ -55,13 +54,9 @@ def quantize(
     readable(request.calibration, "--calibration")
     if request.task is not None:
         readable(request.task, "--task")
-    device = (profile.device if profile else None) or (Device.CUDA if inventory.gpus else Device.CPU)
-    if device is Device.CUDA and not inventory.gpus:
-        raise QuantizeError(
-            f"--profile {request.profile} is for GPUs, and this machine has none to judge with: leave it out, and name "
-            "the hardware that will serve it by --target"
-        )
-    plan(found.path, _serving(profile, device, most + SPARE), inventory)  # what cannot be judged is not made
+    has_gpus = bool(inventory.gpus)
+    planned = serving(profile, has_gpus, most + SPARE)
+    plan(found.path, planned, inventory)  # what cannot be judged is not made
     if is_cut:
         listener.note(f"records are cut at {most:,} tokens: the model takes {most + SPARE:,}, answers included")
     for text in (choice.why, *choice.warnings):
@@ -71,13 +66,14 @@ def quantize(
         listener.note(text)
     with space.held():
         worker = Worker(python, space.work, environ, listener)
-        prepared, records = _prepared(request, found, space, worker)
+        calibrated_with = _digest(request.calibration)
+        prepared, records = _prepared(request, calibrated_with, found, space, worker)
         listener.note(calibration.summary(prepared["facts"]))
         needs_data = choice.scheme is not Scheme.FP8
         for text in calibration.judged(prepared["facts"], needs_data=needs_data, force=request.force):
             listener.note(text)
         sides = Sides(
-            _serving(profile, device, _longest(prepared)),
+            serving(profile, has_gpus, _longest(prepared)),
             records_of(prepared["held_out"]),
             task_of(prepared["task"]),
             environ,
@@ -86,25 +82,30 @@ def quantize(
         key = {"model": found.digest, "records": records.name, "seed": request.seed}
         group = group_size(found.parts.units, split) if choice.scheme is Scheme.INT4 else None
         bench = Bench(request, found, choice.scheme, target, group, space, worker, sides, records, key)
-        tried, sensitivity = _tried(bench, bool(inventory.gpus), listener)
-        outcome = _outcome(request, found, choice, target.name, device, inventory, prepared, tried, sensitivity)
+        tried, sensitivity = _tried(bench, has_gpus, listener)
+        outcome = _outcome(request, found, choice, target.name, planned.device, inventory, prepared, tried, sensitivity)
         outcome = dataclasses.replace(
-            outcome, started=started.isoformat("T", "seconds"), seconds=time.monotonic() - began
+            outcome,
+            started=started.isoformat("T", "seconds"),
+            seconds=time.monotonic() - began,
+            digests={**outcome.digests, "calibration": calibrated_with},
         )
         return _ended(outcome, request, prepared, space, tried[-1])
 
 
-def _prepared(request: Request, found: Original, space: Workspace, worker: Worker) -> tuple[dict[str, Any], Path]:
+def _prepared(
+    request: Request, calibrated_with: str, found: Original, space: Workspace, worker: Worker
+) -> tuple[dict[str, Any], Path]:
     asked = {"records": request.records, "held_out": request.held_out, "max_tokens": request.max_tokens}
     files = {"calibration": str(request.calibration.absolute()), "task": request.task and str(request.task.absolute())}
     key = {
         "model": found.digest,
-        "calibration": _digest(request.calibration),
+        "calibration": calibrated_with,
         "task": request.task and _digest(request.task),
         "seed": request.seed,
         **asked,
     }
-    job = {"step": "prepare", "model": str(found.path), "seed": request.seed, "force": request.force, **asked, **files}
+    job = {"step": "prepare", "model": str(found.path), "seed": request.seed, **asked, **files}
 
     prepared = space.once("prepare", key, lambda named: worker.run(named, job))
     return prepared, space.kept("prepare", key)
@@ -157,7 +158,7 @@ def _outcome(
         limits=dataclasses.asdict(request.limits),
         attempts=attempts,
         sensitivity=sensitivity,
-        digests={"model": found.digest, "calibration": _digest(request.calibration)},
+        digests={"model": found.digest},
         next_steps=tuple(ending.next_steps(verdict, request, choice.scheme, attempts, sensitivity)),
     )
 
@@ -187,10 +188,6 @@ def _ended(outcome: Outcome, request: Request, prepared: Mapping[str, Any], spac
         space.publish(last.folder, papers)
         space.clear()
     return outcome
-
-
-def _serving(profile: Profile | None, device: Device, longest: int) -> Serving:
-    return default(device, longest) if profile is None else as_in(profile, longest)
 
 
 def _longest(prepared: Mapping[str, Any]) -> int:

@@ -9,12 +9,14 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from launcher.errors import QuantizeError
+from launcher.profile import Device, Profile
 from launcher.quantize.gate import scores
 from launcher.quantize.gate.records import Record, Task
 from launcher.quantize.gate.scores import Scores
 from launcher.quantize.gate.scoring import score
 from launcher.quantize.gate.serving import serve
-from launcher.quantize.gate.settings import NAME, Serving
+from launcher.quantize.gate.settings import NAME, Serving, as_in, default
 from launcher.quantize.gate.speed import measure
 from launcher.quantize.gate.timings import SpeedSample
 from launcher.quantize.worker_process import Listener
@@ -22,6 +24,21 @@ from launcher.quantize.worker_process import Listener
 SPARE = 64
 """Tokens of an engine's context beyond the longest record: what is generated while speed is measured."""
 _SPEED = TypeAdapter(SpeedSample)
+
+
+def serving(profile: Profile | None, has_gpus: bool, longest: int) -> Serving:
+    """How both sides are served: as in this profile, or as this machine can; ``longest``: tokens of a request.
+
+    Raises :class:`QuantizeError` for a profile of GPUs on a machine without any.
+    """
+    if profile is None:
+        return default(Device.CUDA if has_gpus else Device.CPU, longest)
+    if profile.device is Device.CUDA and not has_gpus:
+        raise QuantizeError(
+            "--profile: it is for GPUs, and this machine has none to judge with: leave it out, and name the hardware "
+            "that will serve the model by --target"
+        )
+    return as_in(profile, longest)
 
 
 class Sides:

@@ -21,7 +21,7 @@ def sides(interpreter, model, traffic, tmp_path_factory):
     """Records that were held out, tokenized by the worker."""
     folder = tmp_path_factory.mktemp("prepared")
     job = {"step": "prepare", "model": str(model), "calibration": str(traffic), "seed": 0, "task": None}
-    numbers = {"records": 64, "held_out": 32, "max_tokens": 256, "force": True}
+    numbers = {"records": 64, "held_out": 32, "max_tokens": 256}
     prepared = Worker(interpreter, folder, os.environ, Silent()).run("prepare", {**job, **numbers})
     return Sides(default(Device.CPU, 512), records_of(prepared["held_out"]), None, os.environ, Silent())
 
