@@ -46,6 +46,7 @@ from proxy.proof.prover import Prover
 from proxy.reference import load as load_reference
 from proxy.release import Releases
 from proxy.settings import Policy, Settings
+from proxy.splitter import Splitter
 from proxy.steering import Steering
 from proxy.tracing import tracer as tracer_of
 
@@ -94,7 +95,12 @@ def create_apps(
         answers = load_reference(Path(settings.reference.file))
         drift = DriftWatch(pool, client, answers, settings.reference.interval)
     discoverer = _discoverer(config, pool, monitor)
-    follow = None if discoverer is None else discoverer.follow
+    splitter = Splitter(config)
+
+    def follow(new: ProxyConfig) -> None:
+        (pool if discoverer is None else discoverer).follow(new)
+        splitter.follow(new)
+
     known_at = None if discoverer is None else lambda: discoverer.known_at
     estimates = settings.selection.prefill is Policy.TTFT
     registry.register(Gauges(pool, admission, settings.alerts, queues=estimates, known_at=known_at))
@@ -162,7 +168,7 @@ def create_apps(
     add_failure_handlers(app)
     keyring = Keyring(settings.client_keys) if settings.client_keys else None
     hides_keys = keyring is not None or settings.engine_key_env is not None
-    routes = completion_routes(dispatcher, settings, admission, metrics, tracer)
+    routes = completion_routes(dispatcher, settings, admission, metrics, tracer, splitter)
     gate = Gate(
         *(routes, app),
         keyring=keyring,

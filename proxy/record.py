@@ -103,6 +103,12 @@ class Record:
     """The pool whose instances these are, by its name; ``None`` where there is one pool only."""
     fell_back_from: str | None = None
     """The pool that should have served it and could not."""
+    split: str | None = None
+    """The id of the split that has decided about it."""
+    arm: str | None = None
+    """The pool to which the split has sent it."""
+    bucket: int | None = None
+    """Of the split: who asks."""
     bypass: Bypass | None = None
     attempts: int = 0
     """Pairs that were asked so far."""
@@ -129,6 +135,7 @@ class Record:
             "x-duet-bypass": self.bypass,
             "x-duet-pool": self.pool,
             "x-duet-pool-fallback": self.fell_back_from,
+            "x-duet-arm": self.arm,
         }
         return [(name.encode(), value.encode()) for name, value in told.items() if value is not None]
 
@@ -156,4 +163,5 @@ class Record:
             prompt_tokens=prompt,
             completion_tokens=completion,
             **({} if self.pool is None else {"pool": self.pool, "fell_back_from": self.fell_back_from}),
+            **({} if self.arm is None else {"arm": self.arm}),
         )

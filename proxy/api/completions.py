@@ -23,6 +23,7 @@ from proxy.metrics import Metrics
 from proxy.record import Record
 from proxy.routing import Router
 from proxy.settings import Settings
+from proxy.splitter import Splitter
 from proxy.streaming import EventRelay
 from proxy.tracing import Trace, Tracer
 from proxy.usage import usage_of
@@ -41,10 +42,12 @@ class CompletionRoute:
         admission: Admission,
         metrics: Metrics,
         tracer: Tracer | None,
+        splitter: Splitter,
     ) -> None:
         self._endpoint = endpoint
         self._dispatcher = dispatcher
         self._router = Router(settings.pools)
+        self._splitter = splitter
         self._settings = settings
         self._admission = admission
         self._metrics = metrics
@@ -86,16 +89,21 @@ class CompletionRoute:
         record.has_one_choice = has_one_choice(completion)
         await finish.enter(receive)
         passed = to_engine(headers, record.id.internal)
-        route = self._router.route(completion, headers)
+        route = self._splitter.route(self._router.route(completion, headers), completion, headers, record)
         call = Call(target_of(scope), passed, completion, record, policy, route, trace=trace)
         return await unless_gone(self._dispatcher.answer(call), receive)
 
 
 def completion_routes(
-    dispatcher: Answering, settings: Settings, admission: Admission, metrics: Metrics, tracer: Tracer | None
+    dispatcher: Answering,
+    settings: Settings,
+    admission: Admission,
+    metrics: Metrics,
+    tracer: Tracer | None,
+    splitter: Splitter,
 ) -> dict[str, ASGIApp]:
     """By path, for the method POST; answered by a dispatcher, counted in the metrics and traced."""
     return {
-        path: CompletionRoute(endpoint, dispatcher, settings, admission, metrics, tracer)
+        path: CompletionRoute(endpoint, dispatcher, settings, admission, metrics, tracer, splitter)
         for path, endpoint in ROUTES.items()
     }
