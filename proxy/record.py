@@ -109,6 +109,8 @@ class Record:
     """The pool to which the split has sent it."""
     bucket: int | None = None
     """Of the split: who asks."""
+    copied: bool = False
+    """Whether the split's shadow gets a copy."""
     bypass: Bypass | None = None
     attempts: int = 0
     """Pairs that were asked so far."""
@@ -124,6 +126,17 @@ class Record:
     """What ended the request early, in a word."""
     reason: str | None = None
     """The same in a sentence."""
+
+    @property
+    def ttft(self) -> float | None:
+        """Seconds to the first event; ``None`` where the answer is not streamed or has not begun."""
+        return None if self.first_byte is None else self.first_byte - self.started
+
+    def tpot(self, end: float) -> float | None:
+        """Seconds for each token after the first, of an answer that was complete at ``end`` and tells its tokens."""
+        if self.first_byte is None or self.usage is None or not self.has_one_choice or self.usage.completion < 2:
+            return None
+        return (end - self.first_byte) / (self.usage.completion - 1)
 
     def headers(self) -> RawHeaders:
         """What the client is told of the way its request went."""

@@ -1,5 +1,6 @@
 """The split that is in force: what the configuration says of it, until its experiment ends by itself."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from proxy.arms import Arms, Headers, bucket_of, key_of
@@ -47,6 +48,15 @@ class Splitter:
         record.split, record.bucket = split.id, bucket_of(split.salt, key)
         record.arm = arms.of(record.bucket)
         return replace(route, pool=_pool(record.arm))
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """In percent, by arm, as they are in force; empty without a split."""
+        if self.split is None:
+            return {}
+        if self.ended and self.split.experiment is not None:
+            return {arm: 100.0 if arm == self.split.experiment.a else 0.0 for arm in self.split.shares}
+        return self.split.shares
 
     def copied_to(self, record: Record) -> str | None:
         """The pool that gets a copy of a request, if any, as :attr:`proxy.topology.Instance.pool` has it."""

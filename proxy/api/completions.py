@@ -2,6 +2,7 @@
 
 import logging
 import uuid
+from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -17,9 +18,11 @@ from proxy.disconnect import unless_gone
 from proxy.endpoint import ROUTES, Endpoint
 from proxy.errors import ProxyError
 from proxy.exchange import Answer, Call, Stream
+from proxy.experiment.shadow import Shadow
 from proxy.fallback import Answering
 from proxy.headers import request_id, to_engine, value_of
 from proxy.metrics import Metrics
+from proxy.outcome import Tell
 from proxy.record import Record
 from proxy.routing import Router
 from proxy.settings import Settings
@@ -29,6 +32,15 @@ from proxy.tracing import Trace, Tracer
 from proxy.usage import usage_of
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """What divides requests among pools, and who looks at what comes of it."""
+
+    splitter: Splitter
+    shadow: Shadow
+    tell: Tell
 
 
 class CompletionRoute:
@@ -42,12 +54,12 @@ class CompletionRoute:
         admission: Admission,
         metrics: Metrics,
         tracer: Tracer | None,
-        splitter: Splitter,
+        divided: Divided,
     ) -> None:
         self._endpoint = endpoint
         self._dispatcher = dispatcher
         self._router = Router(settings.pools)
-        self._splitter = splitter
+        self._divided = divided
         self._settings = settings
         self._admission = admission
         self._metrics = metrics
@@ -58,7 +70,7 @@ class CompletionRoute:
         identity = request_id(value_of(headers, b"x-request-id"), uuid.uuid4().hex)
         record = Record(identity, self._endpoint, "POST", scope["path"], client_of(scope))
         trace = None if self._tracer is None else self._tracer.begin(record, scope["path"], headers)
-        finish = Finish(record, self._metrics, self._admission, trace)
+        finish = Finish(record, self._metrics, self._admission, trace, self._divided.tell)
         try:
             answer = await self._answer(scope, receive, finish, trace)
         except ProxyError as error:
@@ -89,8 +101,9 @@ class CompletionRoute:
         record.has_one_choice = has_one_choice(completion)
         await finish.enter(receive)
         passed = to_engine(headers, record.id.internal)
-        route = self._splitter.route(self._router.route(completion, headers), completion, headers, record)
+        route = self._divided.splitter.route(self._router.route(completion, headers), completion, headers, record)
         call = Call(target_of(scope), passed, completion, record, policy, route, trace=trace)
+        self._divided.shadow.offer(call)
         return await unless_gone(self._dispatcher.answer(call), receive)
 
 
@@ -100,10 +113,10 @@ def completion_routes(
     admission: Admission,
     metrics: Metrics,
     tracer: Tracer | None,
-    splitter: Splitter,
+    divided: Divided,
 ) -> dict[str, ASGIApp]:
     """By path, for the method POST; answered by a dispatcher, counted in the metrics and traced."""
     return {
-        path: CompletionRoute(endpoint, dispatcher, settings, admission, metrics, tracer, splitter)
+        path: CompletionRoute(endpoint, dispatcher, settings, admission, metrics, tracer, divided)
         for path, endpoint in ROUTES.items()
     }
