@@ -19,9 +19,10 @@ from typing import NamedTuple
 
 ALPHA = 0.05
 """The chance that an experiment without any effect ever says that there is one, in any of its metrics."""
+_AIM = 2.0
+"""The boundary is tightest where a difference of so many margins has just been found, which takes 3 deviations."""
 _TIGHTEST = 8.0
-"""The boundary is tightest where a difference as large as the margin has just been found: 9 / 8 by the margin."""
-_FOUND_AT = 9.0
+"""It is so at this many times the mixture's own information; about -2 log(alpha) + log(1 - 2 log(alpha))."""
 
 
 class Mass(NamedTuple):
@@ -128,7 +129,7 @@ def radius(variance: float, alpha: float, margin: float) -> float:
 
     ``margin`` sets where it is tightest, and so has to be fixed before any data are seen.
     """
-    relative = _FOUND_AT / _TIGHTEST / margin**2 * variance
+    relative = (3 / (_AIM * margin)) ** 2 / _TIGHTEST * variance
     return math.sqrt(variance * (1 + relative) * math.log((1 + 1 / relative) / alpha**2)) if variance else 0.0
 
 
