@@ -6,6 +6,7 @@ import sys
 import typer
 
 from launcher.commands import (
+    ab,
     advise,
     baseline,
     cluster,
@@ -56,6 +57,7 @@ app.command("advise")(advise.advise_technique)
 app.command("doctor")(doctor.diagnose)
 app.command("baseline")(baseline.record_baseline)
 app.add_typer(quantize.app, name="quantize")
+app.add_typer(ab.app, name="ab")
 
 
 def main() -> None:
