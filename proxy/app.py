@@ -155,7 +155,7 @@ def create_apps(
     dispatcher: Answering = Dispatcher(settings, pool, steering, client, metrics, releases)
     if settings.pools.rules or any(instance.pool for instance in config.topology.instances):
         dispatcher = Fallback(dispatcher, pool, metrics)
-    shadow = Shadow(splitter, dispatcher, metrics, observer.finished)
+    shadow = Shadow(splitter, dispatcher, metrics, observer)
     divided = Divided(splitter, shadow, observer.finished)
     engines = EnginesPage(pool, settings.frozen_after)
     ops = ops_routes(settings, pool, admission, follower, discoverer, exposition, engines, prover, observer)

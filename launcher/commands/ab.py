@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console, Group
 from rich.live import Live
+from rich.table import Table
 from rich.text import Text
 
 from launcher.ab import running, text
@@ -96,11 +97,14 @@ def _show(answer: ExperimentAnswer, directory: RunDirectory, *, as_json: bool) -
         typer.echo(f"no experiment runs; reports of earlier ones are in {running.reports(directory)}")
         return
     typer.echo(text.headline(answer.split))
-    print_table(text.arms(answer))
-    if answer.metrics:
-        print_table(text.metrics(answer))
+    for table in _tables(answer):
+        print_table(table)
     for line in text.lines(answer):
         typer.echo(line)
+
+
+def _tables(answer: ExperimentAnswer) -> list[Table]:
+    return [text.arms(answer), text.metrics(answer)] if answer.metrics else []
 
 
 def _watch(directory: RunDirectory) -> None:
@@ -111,6 +115,5 @@ def _watch(directory: RunDirectory) -> None:
                 live.update(Text("no experiment runs"), refresh=True)
             else:
                 told = "\n".join(text.lines(answer))
-                tables = [text.arms(answer), *([text.metrics(answer)] if answer.metrics else [])]
-                live.update(Group(Text(text.headline(answer.split)), *tables, Text(told)), refresh=True)
+                live.update(Group(Text(text.headline(answer.split)), *_tables(answer), Text(told)), refresh=True)
             time.sleep(_EVERY)

@@ -17,7 +17,7 @@ from proxy.completion import has_one_choice, parse
 from proxy.disconnect import unless_gone
 from proxy.endpoint import ROUTES, Endpoint
 from proxy.errors import ProxyError
-from proxy.exchange import Answer, Call, Stream
+from proxy.exchange import Answer, Call, Stream, Whole
 from proxy.experiment.shadow import Shadow
 from proxy.fallback import Answering
 from proxy.headers import request_id, to_engine, value_of
@@ -103,8 +103,11 @@ class CompletionRoute:
         passed = to_engine(headers, record.id.internal)
         route = self._divided.splitter.route(self._router.route(completion, headers), completion, headers, record)
         call = Call(target_of(scope), passed, completion, record, policy, route, trace=trace)
-        self._divided.shadow.offer(call)
-        return await unless_gone(self._dispatcher.answer(call), receive)
+        copy = self._divided.shadow.offer(call)
+        answer = await unless_gone(self._dispatcher.answer(call), receive)
+        if copy is not None and isinstance(answer, Whole):
+            copy.answered(answer.body)
+        return answer
 
 
 def completion_routes(

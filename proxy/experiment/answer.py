@@ -37,6 +37,9 @@ class ArmSeen:
     """Of the split's buckets, those that have sent any."""
     excluded: Mapping[str, int] = field(default_factory=dict)
     """Requests that are not counted, by reason: ``fell_back``, ``rejected``, ``left``, ``refused``."""
+    same_texts: int = 0
+    """Of copies without chance (temperature 0, not streamed): those answered with the text that the client got."""
+    compared_texts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,10 @@ def questions(experiment: Experiment) -> dict[str, Question]:
 
 def answer(split: Split, sums: Sums, ended: Ending | None, problem: str = "") -> ExperimentAnswer:
     """All that there is to say."""
-    arms = {arm: _seen(sums.get(arm, ArmSums())) for arm in _arms(split)}
     experiment = split.experiment
-    if experiment is None:
-        return ExperimentAnswer(split, None, problem, arms)
+    if experiment is None:  # nothing is kept of what nobody compares
+        return ExperimentAnswer(split, None, problem)
+    arms = {arm: _seen(sums.get(arm, ArmSums())) for arm in _arms(split)}
     a, b = sums.get(experiment.a, ArmSums()), sums.get(experiment.b, ArmSums())
     metrics = tuple(_metric(name, a, b, question, experiment) for name, question in questions(experiment).items())
     verdict = metrics[0].verdict if ended is None else Verdict.WORSE
@@ -43,7 +43,9 @@ def _arms(split: Split) -> list[str]:
 
 def _seen(sums: ArmSums) -> ArmSeen:
     whole = sums.whole()
-    return ArmSeen(whole.n, whole.failed, whole.good, len(sums.cells), dict(sums.excluded))
+    return ArmSeen(
+        whole.n, whole.failed, whole.good, len(sums.cells), dict(sums.excluded), sums.same, sums.same + sums.other
+    )
 
 
 def _metric(name: str, a: ArmSums, b: ArmSums, question: Question, experiment: Experiment) -> MetricSeen:
@@ -86,6 +88,9 @@ def _reasons(
             "no answer of B tells its tokens, so that nothing is known of tpot: streams do when clients send "
             "stream_options.include_usage"
         )
+    copied = arms[experiment.b]
+    if copied.compared_texts:
+        yield f"{copied.same_texts} of {copied.compared_texts} copies without chance had the same text as the original"
     fell_back = arms[experiment.b].excluded.get("fell_back", 0)
     if fell_back:
         yield f"{fell_back} requests of {experiment.b} went to another pool, as it could not serve; they are left out"

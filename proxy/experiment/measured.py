@@ -37,7 +37,7 @@ def measured(record: Record, outcome: Outcome, now: float, experiment: Experimen
     if outcome is Outcome.LEFT and ttft is None:
         if experiment.ttft is None or now - record.started <= experiment.ttft:
             return Excluded.LEFT
-        return Cell(n=1)  # it waited longer than it should have had to: not good, but no failure
+        return Cell(n=1, failed=1)  # it waited longer than it should have had to, and for nothing
     cell = Cell(n=1)
     if ttft is not None:
         cell.streamed, cell.ttft = 1, math.log(max(ttft, _SHORTEST))

@@ -55,6 +55,17 @@ class Observer:
             arm.add(record.bucket, shown)
         self._changed = True
 
+    def compared(self, record: Record, *, same: bool) -> None:
+        """The text of a copy, which this is the record of, was that of the original, or another one."""
+        split = self._splitter.split
+        if split is None or split.experiment is None or record.split != split.id or record.arm is None:
+            return
+        self._follow(split)
+        arm = self._own.setdefault(record.arm, ArmSums())
+        arm.same += same
+        arm.other += not same
+        self._changed = True
+
     async def run(self) -> None:
         """Look every second until cancelled."""
         while True:

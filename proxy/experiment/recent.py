@@ -7,7 +7,7 @@ from proxy.experiment.guards import RECENT
 from proxy.experiment.measured import Excluded
 from proxy.experiment.sums import ArmSums, Cell
 
-_NOT_SERVED = (Excluded.FELL_BACK, Excluded.REJECTED)
+_NOT_SERVED = (Excluded.FELL_BACK, Excluded.REJECTED, Excluded.LEFT)
 """Left out of what is compared; but a pool of which nothing else comes is broken."""
 
 

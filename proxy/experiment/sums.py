@@ -56,6 +56,10 @@ class ArmSums:
     """By bucket."""
     excluded: dict[str, int] = field(default_factory=dict)
     """Requests that say nothing of the arm, by reason."""
+    same: int = 0
+    """Copies whose text was that of what they are copies of."""
+    other: int = 0
+    """Those whose text was another one."""
 
     def add(self, bucket: int, cell: Cell) -> None:
         """Of one request, or of another process."""
@@ -93,6 +97,8 @@ def total(parts: Iterable[Sums]) -> Sums:
                 into.add(bucket, cell)
             for reason, count in sums.excluded.items():
                 into.exclude(reason, count)
+            into.same += sums.same
+            into.other += sums.other
     return whole
 
 

@@ -61,7 +61,7 @@ def test_times_are_kept_as_logarithms():
         (record(), Outcome.REFUSED, 101, Excluded.REFUSED),
         (record(ttft=0.1, failure="ShuttingDown"), Outcome.BROKEN_OFF, 101, Excluded.REFUSED),
         (record(), Outcome.LEFT, 100.4, Excluded.LEFT),
-        (record(), Outcome.LEFT, 100.6, Cell(1)),
+        (record(), Outcome.LEFT, 100.6, Cell(1, failed=1)),
         (record(failure="error"), Outcome.FAILED, 101, Cell(1, failed=1)),
     ],
 )
@@ -90,7 +90,7 @@ def test_the_last_minute_is_what_came_since():
     assert recent.look(0, arm, none) == (Cell(), Cell())
     arm.add(1, Cell(5, 5))
     arm.exclude("fell_back", 2)
-    arm.exclude("left", 7)
+    arm.exclude("refused", 7)
     assert recent.look(30, arm, none)[0] == Cell(7, 7)
     assert recent.look(59, arm, none)[0] == Cell(7, 7)
     assert recent.look(95, arm, none)[0] == Cell()

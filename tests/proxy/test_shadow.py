@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from proxy.endpoint import Endpoint
+from proxy.experiment.likeness import same_texts
 from proxy.settings import Breaker, Settings
 from proxy.split import Experiment, Split
 from tests.fakes.engine import FakeEngine, Fault
@@ -98,6 +100,46 @@ async def test_a_part_of_the_sessions_is_copied(start):
     copied = await arm(duet, "main")
     assert 15 < copied < 45
     await eventually(lambda: arm(duet, "int8"), copied)
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+async def test_texts_without_chance_are_compared(start, path):
+    duet = await begin(start)
+    body = {"model": "fake", "max_tokens": 5, "temperature": 0}
+    body |= (
+        {"prompt": "one two"} if path.endswith("1/completions") else {"messages": [{"role": "user", "content": "x"}]}
+    )
+    assert (await duet.client.post(path, json=body)).status_code == 200
+    await eventually(lambda: arm(duet, "int8", "compared_texts"), 1)
+    assert await arm(duet, "int8", "same_texts") == 1
+    duet.decode.instead[path] = (200, b'{"choices": [{"text": "else", "message": {"content": "else"}}]}')
+    await duet.client.post(path, json=body)
+    await eventually(lambda: arm(duet, "int8", "compared_texts"), 2)
+    assert await arm(duet, "int8", "same_texts") == 1
+    told = (await duet.client.get("/experiment")).json()["reasons"]
+    assert "1 of 2 copies without chance had the same text as the original" in told
+    for chance in ({"temperature": 0.5}, {"temperature": 0, "stream": True}):
+        await duet.client.post(path, json=body | chance)
+    await eventually(lambda: arm(duet, "int8"), 4)
+    assert await arm(duet, "int8", "compared_texts") == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ({"content": "a", "tool_calls": [{"id": "1", "function": {"name": "f"}}]}, {"content": "a"}, False),
+        ({"content": "a", "tool_calls": [{"id": "1"}]}, {"content": "a", "tool_calls": [{"id": "2"}]}, True),
+        ({"content": "a", "id": 1}, {"content": "a", "id": 2}, True),
+    ],
+)
+def test_tool_calls_are_part_of_a_text_and_ids_are_not(first, second, same):
+    bodies = [json.dumps({"choices": [{"message": each}]}).encode() for each in (first, second)]
+    assert same_texts(Endpoint.CHAT, *bodies) is same
+
+
+def test_what_is_no_answer_of_the_usual_shape_is_compared_as_it_is():
+    assert same_texts(Endpoint.CHAT, b"x", b"x")
+    assert not same_texts(Endpoint.CHAT, b"x", b'{"choices": []}')
 
 
 async def test_what_an_engine_keeps_is_not_asked_twice(start):
