@@ -1,6 +1,7 @@
 """The verbs that compare two pools on live traffic."""
 
 import time
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -58,13 +59,13 @@ def start(
 def status(
     run_dir: RunDirectoryOption,
     output: OutputOption = Output.TEXT,
-    watch: Annotated[bool, typer.Option("--watch", help="Again and again until Ctrl+C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Again and again, on a terminal, until Ctrl+C.")] = False,
 ) -> None:
     """What the experiment shows so far; exit code 1 if a guard has ended it."""
     directory = RunDirectory(run_dir.absolute())
     if watch and output is Output.JSON:
         raise typer.BadParameter("--watch is for people: ask for JSON without it, as often as you like")
-    if watch:
+    if watch and Console().is_terminal:
         _watch(directory)
         return
     answer = running.look(directory)
@@ -108,8 +109,8 @@ def _tables(answer: ExperimentAnswer) -> list[Table]:
 
 
 def _watch(directory: RunDirectory) -> None:
-    with Live(console=Console(highlight=False), auto_refresh=False) as live:
-        while True:
+    with suppress(KeyboardInterrupt), Live(console=Console(highlight=False), auto_refresh=False) as live:
+        while True:  # Ctrl+C is how one leaves it
             answer = running.look(directory)
             if answer.split is None:
                 live.update(Text("no experiment runs"), refresh=True)

@@ -5,11 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.sequential import Mass, Question, Verdict, difference, judge, radius
+from proxy.experiment.judged import questions
+from proxy.sequential import ALPHA, Mass, Question, Verdict, difference, judge, radius
+from proxy.split import Experiment
 from tests.proxy.experiment_simulation import Simulated
 
 SAYS_SOMETHING = (Verdict.BETTER, Verdict.WORSE)
+asked = questions(Experiment("main", "int8"))
 SHARE = Question(0.05, 0.05, higher_is_better=True, is_share=True)
+GOODPUT, TIMES = (asked[name].alpha for name in ("goodput", "ttft"))
 WITHOUT_EFFECT = (
     Simulated(600),
     Simulated(400, spread=2.0, likeness=0.6),
@@ -30,10 +34,10 @@ def test_without_an_effect_at_most_1_in_20_experiments_ever_says_that_there_is_o
 @pytest.mark.parametrize(
     ("simulated", "power"),
     [
-        (Simulated(2000, spread=1.0, likeness=0.2, effect=-0.1), 0.95),
-        (Simulated(2000, spread=1.0, likeness=0.2, effect=-0.05), 0.6),
-        (Simulated(4000, spread=1.0, likeness=0.2, effect=-0.1, share=0.1), 0.95),
-        (Simulated(2000, spread=1.0, likeness=0.2, effect=-0.2, base=None), 0.9),
+        (Simulated(2000, spread=1.0, likeness=0.2, effect=-0.1, alpha=GOODPUT), 0.95),
+        (Simulated(2000, spread=1.0, likeness=0.2, effect=-0.05, alpha=GOODPUT), 0.6),
+        (Simulated(4000, spread=1.0, likeness=0.2, effect=-0.1, share=0.1, alpha=GOODPUT), 0.95),
+        (Simulated(2000, spread=1.0, likeness=0.2, effect=-0.2, base=None, alpha=TIMES), 0.9),
     ],
     ids=["10 points", "5 points", "10 points at 10 %", "a fifth of the spread"],
 )
@@ -42,6 +46,10 @@ def test_an_effect_is_found_as_often_as_documented(simulated, power):
     told = Counter(simulated.run(seed)[0] for seed in range(experiments))
     assert told[Verdict.WORSE] >= power * experiments
     assert told[Verdict.BETTER] == 0
+
+
+def test_all_metrics_together_are_wrong_with_the_chance_that_is_stated():
+    assert sum(question.alpha for question in asked.values()) == pytest.approx(ALPHA)
 
 
 def test_when_there_is_much_data_and_no_effect_that_is_said():

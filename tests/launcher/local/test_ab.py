@@ -37,7 +37,7 @@ def test_an_experiment_is_begun_read_and_stopped(launch: Launch, command, proxy_
     twice = command("ab", "start", "--b", "other")
     assert "an experiment runs: ab-" in twice.stderr
 
-    read = command("ab", "status")
+    read = command("ab", "status", "--watch")  # where there is no terminal, once
     assert read.returncode == 0
     assert "other is: not enough data" in read.stdout
     shown = json.loads(command("ab", "status", "--output", "json").stdout)
