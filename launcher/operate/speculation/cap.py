@@ -15,6 +15,8 @@ from proxy.topology import Role
 Config = Mapping[str, JsonValue]
 _OPTION = "--speculative-config"
 _K = "num_speculative_tokens"
+_OF_SUFFIX = 24
+"""vLLM's own K for the method that counts for itself, as deep as its tree."""
 _SCHEDULE = "num_speculative_tokens_per_batch_size"
 
 
@@ -26,7 +28,7 @@ def config_of(engine: EngineInstance) -> Config:
 def k_of(config: Config) -> int:
     """The most draft tokens by step; 0 for none."""
     k = config.get(_K)
-    most = k if isinstance(k, int) else 0
+    most = k if isinstance(k, int) else _OF_SUFFIX if config.get("method") == "suffix" else 0
     schedule = config.get(_SCHEDULE)
     ks = [entry[2] for entry in schedule if isinstance(entry, list)] if isinstance(schedule, list) else [most]
     return min(most, max((each for each in ks if isinstance(each, int)), default=0))

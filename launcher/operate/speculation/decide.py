@@ -4,7 +4,6 @@ By tokens a second that are gained at this load, where that is known; by accepta
 from one window, nothing right after a change, and what made things worse is taken back.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -47,9 +46,9 @@ def _while_on(state: State, found: Findings, policy: Policy) -> Decision:
     if gain is not None and gain.high < policy.margin:
         reason = f"no gain at this load: {percent(gain)} tokens a second against {found.source}"
         return _less(state, fewer, reason, found)
-    if rate < policy.break_even and (gain is None or gain.low <= 0):
+    if rate < policy.break_even and (gain is None or gain.value < policy.margin):
         reason = f"{rate:.0%} of draft tokens are accepted, less than {policy.break_even:.0%}, and no gain is shown"
-        return _less(state, fewer, reason, found)
+        return _less(state, _accepted_enough(state, traffic, policy), reason, found)
     if fewer:
         reason = f"the last of {state.cap} draft tokens is accepted in less than {policy.seldom:.0%} of drafts"
         return Decision(Action.LOWER, fewer, reason, found)
@@ -89,9 +88,10 @@ def _while_off(state: State, off: Sequence[Traffic], known: Knowledge, now: floa
     if state.off_at is not None and load < state.off_at / 2:
         reason = f"{load:.1f} requests at once by engine, {state.off_at:.1f} when it was switched off: less load"
         return Decision(Action.TRY, state.last, reason, lately)
-    if now >= state.retry_at:
+    retry_at = state.retry_at or state.changed_at
+    if now >= retry_at:
         return Decision(Action.TRY, state.last, "off for long enough: what clients ask may have changed", lately)
-    return _keep(state, lately, f"it is off, and tried again in {state.retry_at - now:.0f} s")
+    return _keep(state, lately, f"it is off, and tried again in {retry_at - now:.0f} s")
 
 
 def after(state: State, decision: Decision, windows: Sequence[Window], now: float, policy: Policy, one: str) -> State:
@@ -113,7 +113,7 @@ def after(state: State, decision: Decision, windows: Sequence[Window], now: floa
                 off_at=off_at,
             )
         case Action.TRY:
-            return replace(state, trial=one, changed_at=now, retry_at=math.inf, off_at=None)
+            return replace(state, trial=one, changed_at=now, retry_at=None, off_at=None)
         case Action.ON:
             return replace(state, cap=decision.cap, trial=None, changed_at=now, pause=0.0)
         case Action.UNDO:
@@ -143,6 +143,13 @@ def _fewer(state: State, traffic: Traffic, policy: Policy) -> int:
         useful += 1
     is_less = 0 < useful < min(state.cap, len(traffic.by_position))
     return useful if is_less and useful not in state.not_again else 0
+
+
+def _accepted_enough(state: State, traffic: Traffic, policy: Policy) -> int:
+    """The largest cap up to which acceptance is above break-even; 0 for none that is lower than today's."""
+    rates = [traffic.accepted_at(place) or 0.0 for place in range(min(state.cap - 1, len(traffic.by_position)))]
+    enough = [k for k in range(1, len(rates) + 1) if sum(rates[:k]) / k >= policy.break_even]
+    return max((k for k in enough if k not in state.not_again), default=0)
 
 
 def _keep(state: State, found: Findings, reason: str) -> Decision:

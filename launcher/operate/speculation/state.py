@@ -1,6 +1,5 @@
 """Shape: what the controller remembers, and what it decides."""
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -40,7 +39,8 @@ class State:
     """Before that change: load, and log time by output token."""
     not_again: tuple[int, ...] = ()
     """Caps that made things worse; forgotten when it is switched off."""
-    retry_at: float = math.inf
+    retry_at: float | None = None
+    """When it is tried again, while it is off."""
     pause: float = 0.0
     """From the next switching off until the trial after it."""
     off_at: float | None = None
