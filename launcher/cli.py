@@ -11,6 +11,7 @@ from launcher.commands import (
     bench,
     cluster,
     doctor,
+    operate,
     profiles,
     quantize,
     reading,
@@ -58,6 +59,7 @@ app.command("doctor")(doctor.diagnose)
 app.command("baseline")(baseline.record_baseline)
 app.add_typer(quantize.app, name="quantize")
 app.add_typer(bench.app, name="bench")
+app.add_typer(operate.app, name="operate")
 
 
 def main() -> None:

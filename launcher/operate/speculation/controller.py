@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import httpx
@@ -19,8 +19,10 @@ from launcher.operate.speculation.metrics import Metrics
 from launcher.operate.speculation.observation import Window
 from launcher.operate.speculation.policy import Policy
 from launcher.operate.speculation.state import Action, Decision, State
+from launcher.plan import EngineInstance
+from proxy.pools import by_name
 
-DONE, DRY, NOT_DONE = "yes", "dry run", "no"
+DONE, DRY, NOT_DONE, LATER = "yes", "dry run", "no", "later"
 _KEPT = 24
 """Windows; more than any policy counts."""
 
@@ -50,9 +52,9 @@ class Controller:
         metrics: Metrics,
         tell: Callable[[str], None],
     ) -> None:
-        """``pool``: as :attr:`proxy.topology.Instance.pool`. ``tuned``: what is known from a tuning.
+        """``pool``: as :attr:`proxy.topology.Instance.pool`, with engines that speculate. ``tuned``: of a tuning.
 
-        Raises :class:`RunDirectoryError` when nothing runs or nothing there speculates.
+        Raises :class:`RunDirectoryError` when nothing runs.
         """
         self._directory, self._options, self._metrics, self._tell = directory, options, metrics, tell
         self._journal = Journal(directory)
@@ -81,26 +83,31 @@ class Controller:
             known = known.plus(traffic.batch, traffic.tpot)
         now = time.time()
         decision = decide(state, self._windows, known, now, policy)
-        one = next(iter(self._memory.full))
-        then = after(state, decision, self._windows, now, policy, one)
-        done = DONE
-        if decision.action is not Action.KEEP or self._wanted(state) != act.caps(self._directory, self._memory.full):
-            done = await self._do(decision, then)
-        if done is not DONE:
-            then = replace(state, changed_at=now) if decision.action is not Action.KEEP else state
-        elif decision.action is not Action.KEEP:
-            then = replace(then, changed_at=time.time())  # restarts take their time
+        then = after(state, decision, self._windows, now, policy, next(iter(self._memory.full)))
+        self._memory = replace(self._memory, known=known)
+        if self._options.dry_run:
+            done, then = self._dry(decision, state, now)
+        elif decision.action is Action.KEEP and self._wanted(state) == act.caps(self._directory, self._memory.full):
+            done = DONE
+        else:
+            # Before anything is done: whoever comes after a controller that is killed meanwhile brings it to an end.
+            self._journal.remember(replace(self._memory, state=then))
+            done = await self._do(then)
+            if done == NOT_DONE:
+                then = state
+            then = replace(then, changed_at=time.time())
             self._windows = []
-        self._memory = replace(self._memory, state=then, known=known)
+        self._memory = replace(self._memory, state=then)
         self._journal.note(decision, then, done=done)
-        if done != DRY:
+        if not self._options.dry_run:
             self._journal.remember(self._memory)
         self._metrics.tell(decision, then, done)
         self._tell(f"{decision.action}: {decision.reason}" + ("" if done == DONE else f" ({done})"))
 
-    async def _do(self, decision: Decision, then: State) -> str:
-        if self._options.dry_run:
-            return DRY
+    def _dry(self, decision: Decision, state: State, now: float) -> tuple[str, State]:
+        return (DONE, state) if decision.action is Action.KEEP else (DRY, replace(state, changed_at=now))
+
+    async def _do(self, then: State) -> str:
         wanted = self._wanted(then)
         now = act.caps(self._directory, self._memory.full)
         changed = [name for name, cap in wanted.items() if now[name] != cap]
@@ -121,7 +128,7 @@ class Controller:
         except LauncherError as exc:
             self._tell(str(exc))
             return NOT_DONE
-        return DONE if is_done else NOT_DONE
+        return DONE if is_done else LATER
 
     def _wanted(self, state: State) -> dict[str, int]:
         """The cap of each engine."""
@@ -136,19 +143,38 @@ def _memory(directory: RunDirectory, journal: Journal, pool: str, tuned: Knowled
     remembered = journal.remembered(deployment.mark)
     if remembered is not None:
         return replace(remembered, known=replace(remembered.known, tuned=tuned.tuned or remembered.known.tuned))
-    plan = directory.read_plan()
-    engines = [] if plan is None else [each for each in plan.engines if each.pool == pool]
-    full = {each.name: config for each in engines if each.role in act.ANSWERING and k_of(config := config_of(each))}
-    if not full:
-        raise RunDirectoryError(
-            f"no engine of {deployment.profile} speculates: set `speculation` in the profile, e.g. by "
-            "`launcher tune speculation`, and start it again"
-        )
+    full = {each.name: config_of(each) for each in _speculating(directory) if each.pool == pool}
     highest = max(map(k_of, full.values()))
     return Memory(deployment.mark, full, State(highest, highest, time.time(), highest), tuned)
 
 
-def speculating_pools(directory: RunDirectory) -> Sequence[str]:
-    """Those with an engine that speculates."""
-    plan = directory.read_plan()
-    return [] if plan is None else [*dict.fromkeys(each.pool for each in plan.engines if k_of(config_of(each)))]
+def speculating_pool(directory: RunDirectory, wanted: str | None) -> str:
+    """The one with engines that speculate, or of several the one that is ``wanted``, by its name.
+
+    Raises :class:`RunDirectoryError` when there is none, or it is not clear which.
+    """
+    pools = [*dict.fromkeys(each.pool for each in _speculating(directory))]
+    named = {by_name(pool): pool for pool in pools}
+    if not pools:
+        raise RunDirectoryError(
+            f"no engine in {directory.path} speculates: set `speculation` in the profile, e.g. by "
+            "`launcher tune speculation`, and start it again"
+        )
+    if wanted is not None and wanted not in named:
+        raise RunDirectoryError(f"no pool {wanted} speculates; these do: {', '.join(named)}")
+    if wanted is None and len(pools) > 1:
+        raise RunDirectoryError(f"several pools speculate: name one with --pool: {', '.join(named)}")
+    return pools[0] if wanted is None else named[wanted]
+
+
+def engines_of(directory: RunDirectory, pool: str) -> int:
+    """How many of its engines speculate."""
+    return sum(each.pool == pool for each in _speculating(directory))
+
+
+def _speculating(directory: RunDirectory) -> list[EngineInstance]:
+    """Those that generate, and speculate as the profile has them."""
+    deployment, plan = directory.running(), directory.read_plan()
+    remembered = Journal(directory).remembered(deployment.mark)
+    engines = [] if plan is None else [each for each in plan.engines if each.role in act.ANSWERING]
+    return [each for each in engines if k_of(config_of(each)) or (remembered and each.name in remembered.full)]

@@ -26,7 +26,9 @@ class Findings:
 def findings(windows: Sequence[Traffic], known: Knowledge) -> Findings:
     """Against what is ``known`` of serving without speculation at the loads of these windows."""
     found = Findings(Traffic.of(windows), len(windows))
-    levels = [(each, level) for each in windows if (level := known.at(each.batch)) is not None]
+    levels = [
+        (each, level) for each in windows if (level := known.at(each.batch)) is not None and math.isfinite(level.error)
+    ]
     if len(levels) < 2:
         return found
     differences = [level.value - log_tpot(each) for each, level in levels]

@@ -5,7 +5,7 @@ this machine, today.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 
@@ -68,9 +68,3 @@ def _between(tuned: Mapping[float, tuple[float, float]], batch: float) -> Level 
 
 def _alike(one: float, other: float) -> bool:
     return abs(math.log(one) - math.log(other)) < _ALIKE
-
-
-def spread(values: Sequence[float]) -> float:
-    """The relative standard error that bounds of 95 % mean, of a value between them."""
-    value, low, high = values
-    return (high - low) / (2 * 1.96 * value) if math.isfinite(high - low) else math.inf

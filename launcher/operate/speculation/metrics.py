@@ -24,7 +24,8 @@ LABELS = {
     "pool": "a name below `pools` in the profile, or `main`",
     "bound": "`value`, `low` or `high`",
     "action": "`keep`, `lower`, `raise`, `off`, `try`, `on`, `undo`, `compare`, `prefer_speculation` or `prefer_plain`",
-    "done": "`yes`; `dry run`; `no`: it could not be done, or not without a failed request",
+    "done": "`yes`; `dry run`; `no`: it could not be done, or not without a failed request; `later`: an engine "
+    "is not rid of its requests yet",
 }
 
 
