@@ -6,6 +6,7 @@ import sys
 import typer
 
 from launcher.commands import (
+    ab,
     advise,
     baseline,
     bench,
@@ -60,6 +61,7 @@ app.command("baseline")(baseline.record_baseline)
 app.add_typer(quantize.app, name="quantize")
 app.add_typer(bench.app, name="bench")
 app.add_typer(operate.app, name="operate")
+app.add_typer(ab.app, name="ab")
 
 
 def main() -> None:

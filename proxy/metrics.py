@@ -148,6 +148,8 @@ class Metrics:
         self._opened, self._suspended = counter(known.BREAKER_OPENED), counter(known.PAIR_SUSPENDED)
         self._pool_requests, self._pool_fallbacks = counter(known.POOL_REQUESTS), counter(known.POOL_FALLBACKS)
         self._pool_ttft, self._pool_tpot = histogram(known.POOL_TTFT), histogram(known.POOL_TPOT)
+        self._arm_requests, self._not_copied = counter(known.ARM_REQUESTS), counter(known.NOT_COPIED)
+        self._arm_ttft, self._arm_tpot = histogram(known.ARM_TTFT), histogram(known.ARM_TPOT)
         self.waited = times(known.WAIT)
         self._handoff = times(known.HANDOFF)
         self.kv_stranded = plain(known.KV_STRANDED)
@@ -212,6 +214,24 @@ class Metrics:
             self._kept.add(failure_of(record, status, outcome))
         self._note(self._finished, record, status, outcome, trace, time.monotonic())
 
+    def copied(self, record: Record, outcome: Outcome) -> None:
+        """Count a copy of a request for the arm that it went to, and nowhere else."""
+        self._note(self._of_arm, record, outcome, time.monotonic())
+
+    def not_copied(self, pool: str) -> None:
+        """No copy was made, as too many are under way."""
+        self._not_copied.of(pool).inc()
+
+    def _of_arm(self, record: Record, outcome: Outcome, now: float) -> None:
+        if record.arm is None or record.fell_back_from is not None:
+            return
+        self._sums[self._arm_requests.of(record.arm, outcome)] += 1
+        if record.ttft is not None:
+            self._arm_ttft.of(record.arm).observe(record.ttft)
+        tpot = record.tpot(now) if outcome is Outcome.OK else None
+        if tpot is not None:
+            self._arm_tpot.of(record.arm).observe(tpot)
+
     def flush(self) -> None:
         """Write what is noted."""
         noted, self._later = self._later, []
@@ -244,6 +264,7 @@ class Metrics:
         served.duration.observe(now - record.started, exemplar)
         if record.pool is not None:
             self._sums[self._pool_requests.of(record.pool, outcome)] += 1
+        self._of_arm(record, outcome, now)
         if record.bypass is not None:
             self._bypassed.of(record.bypass).inc()
         if outcome is Outcome.LEFT:

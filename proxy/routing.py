@@ -18,6 +18,8 @@ class Route:
     pool: str = ""
     """As :attr:`proxy.topology.Instance.pool` has it."""
     fallback: PoolFallback = PoolFallback.OTHER
+    by_rule: bool = False
+    """Whether a rule says so: then no split divides it."""
 
 
 TO_MAIN = Route()
@@ -28,7 +30,7 @@ class Router:
 
     def __init__(self, settings: PoolSettings) -> None:
         self._rules = [
-            (rule.when, Route("" if rule.pool == MAIN else rule.pool, rule.fallback or settings.fallback))
+            (rule.when, Route("" if rule.pool == MAIN else rule.pool, rule.fallback or settings.fallback, True))
             for rule in settings.rules
         ]
         self._else = Route(fallback=settings.fallback)

@@ -71,9 +71,9 @@ def test_the_first_rule_that_fits_decides_with_its_own_fallback():
     def route(headers: dict[bytes, bytes], body: bytes = b'{"model": "fast"}') -> Route:
         return router.route(parse(body, Endpoint.COMPLETIONS), headers.items())
 
-    assert route({b"x-tags": b"exact"}) == Route("", PoolFallback.REFUSE)
-    assert route({b"x-duet-tags": b"exact"}) == Route("int8", PoolFallback.OTHER)
-    assert route({}, b"{}") == Route("int4", PoolFallback.OTHER)
+    assert route({b"x-tags": b"exact"}) == Route("", PoolFallback.REFUSE, by_rule=True)
+    assert route({b"x-duet-tags": b"exact"}) == Route("int8", PoolFallback.OTHER, by_rule=True)
+    assert route({}, b"{}") == Route("int4", PoolFallback.OTHER, by_rule=True)
 
 
 def faults(*rules: PoolRule) -> list[str]:
