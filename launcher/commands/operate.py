@@ -12,10 +12,12 @@ from launcher.commands.options import RunDirectoryOption
 from launcher.errors import MeasureError, RunDirectoryError
 from launcher.local.run_directory import RunDirectory
 from launcher.measure import packages
-from launcher.operate.speculation.controller import Controller, Options, engines_of, speculating_pool
+from launcher.operate.speculation.controller import Options
+from launcher.operate.speculation.kind import controller
 from launcher.operate.speculation.knowledge import Knowledge
 from launcher.operate.speculation.metrics import Metrics
 from launcher.operate.speculation.policy import Policy
+from launcher.operate.speculation.pools import look
 from launcher.operate.speculation.tuned import knowledge
 from launcher.speculation.evidence import Evidence
 from launcher.speculation.evidence_file import from_data
@@ -38,7 +40,7 @@ def speculation(
         Path | None,
         typer.Option("--evidence", help="Of `launcher tune speculation`: how fast tokens come without speculation."),
     ] = None,
-    pool_name: Annotated[
+    pool: Annotated[
         str | None, typer.Option("--pool", help="Whose engines, where several pools speculate; `main` for the first.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and tell, and do nothing.")] = False,
@@ -80,11 +82,11 @@ def speculation(
         rest=rest,
         retry=retry,
     )
-    pool = speculating_pool(directory, pool_name)
+    pools = look(directory, pool)
     registry = CollectorRegistry()
     options = Options(policy, dry_run, allow_downtime, drain_within)
-    known = Knowledge() if evidence is None else knowledge(_read(evidence), engines_of(directory, pool))
-    controller = Controller(directory, pool, known, options, Metrics(registry, by_name(pool)), typer.echo)
+    known = Knowledge() if evidence is None else knowledge(_read(evidence), len(pools.engines))
+    working = controller(directory, pools, known, options, Metrics(registry, by_name(pools.speculating)), typer.echo)
     if metrics_port is not None:
         try:
             start_http_server(metrics_port, "127.0.0.1", registry)
@@ -92,7 +94,7 @@ def speculation(
             raise RunDirectoryError(
                 f"cannot listen on port {metrics_port} ({exc.strerror}): choose another --metrics-port"
             ) from exc
-    asyncio.run(controller.run())
+    asyncio.run(working.run())
 
 
 def _read(file: Path) -> Evidence:

@@ -97,8 +97,6 @@ def _while_off(state: State, off: Sequence[Traffic], known: Knowledge, now: floa
 def after(state: State, decision: Decision, windows: Sequence[Window], now: float, policy: Policy, one: str) -> State:
     """When it was done. ``one``: the engine on which something is tried."""
     match decision.action:
-        case Action.KEEP:
-            return state
         case Action.OFF:
             pause = max(state.pause, policy.retry)
             off_at = decision.found.traffic.batch if decision.found.gain is not None else None
@@ -122,6 +120,8 @@ def after(state: State, decision: Decision, windows: Sequence[Window], now: floa
         case Action.LOWER | Action.RAISE:
             levels = tuple((each.batch, log_tpot(each)) for each in counted(windows, policy, lambda _: True))
             return replace(state, cap=decision.cap, changed_at=now, before=state.cap, windows_before=levels)
+        case _:
+            return state
 
 
 def _undone(state: State, on: Sequence[Traffic], found: Findings, policy: Policy) -> Decision | None:

@@ -13,6 +13,7 @@ from launcher.local.run_directory import RunDirectory
 from launcher.operate.speculation.cap import Config
 from launcher.operate.speculation.knowledge import Knowledge
 from launcher.operate.speculation.state import Decision, State
+from launcher.operate.speculation.steer import SteerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Memory:
     """The deployment's."""
     full: Mapping[str, Config]
     """The speculative configuration of each engine as the profile has it."""
-    state: State
+    state: State | SteerState
     known: Knowledge
 
 
@@ -54,7 +55,7 @@ class Journal:
         except OSError as exc:
             raise RunDirectoryError(f"cannot write {self._memory}: {exc.strerror}") from exc
 
-    def note(self, decision: Decision, state: State, *, done: str) -> None:
+    def note(self, decision: Decision, state: State | SteerState, *, done: str) -> None:
         """``done``: what became of it. Raises :class:`RunDirectoryError`."""
         line = {"at": time.time(), "done": done, **asdict(decision), "state": asdict(state)}
         try:

@@ -2,13 +2,15 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from launcher.operate.speculation.state import Decision, State
+from launcher.operate.speculation.state import Decision
 from proxy.instrument import Instrument, counter, gauge
 
 CAP = gauge(
     "duet_speculation_cap", ("pool",), "Draft tokens by step that engines may draft at most; 0 is off.", "tokens"
 )
-TRIAL = gauge("duet_speculation_trial", ("pool",), "1 while one engine tries whether speculation pays again.")
+TRIAL = gauge(
+    "duet_speculation_trial", ("pool",), "1 while one engine, or half of the traffic, tries whether speculation pays."
+)
 ACCEPTANCE = gauge(
     "duet_speculation_acceptance", ("pool",), "Accepted of drafted tokens, in the windows that count.", "0 to 1"
 )
@@ -40,10 +42,10 @@ class Metrics:
         self._cap, self._trial, self._acceptance, self._gain = of(CAP), of(TRIAL), of(ACCEPTANCE), of(GAIN)
         self._decisions = Counter(DECISIONS.name, DECISIONS.meaning, DECISIONS.labels, registry=registry)
 
-    def tell(self, decision: Decision, state: State, done: str) -> None:
+    def tell(self, decision: Decision, *, cap: int, tries: bool, done: str) -> None:
         """After one window. What is not known in it is not shown."""
-        self._cap.labels(self._pool).set(state.cap)
-        self._trial.labels(self._pool).set(state.trial is not None)
+        self._cap.labels(self._pool).set(cap)
+        self._trial.labels(self._pool).set(tries)
         self._decisions.labels(self._pool, decision.action.value, done).inc()
         self._acceptance.clear()
         self._gain.clear()

@@ -18,6 +18,10 @@ class Action(StrEnum):
     ON = "on"
     UNDO = "undo"
     """Back to what was before the last change."""
+    COMPARE = "compare"
+    """Half of the requests to either pool, to see which is faster."""
+    PREFER_SPECULATION = "prefer_speculation"
+    PREFER_PLAIN = "prefer_plain"
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,3 +213,31 @@ def test_a_deployment_that_does_not_speculate_is_refused(launch: Launch, command
     assert done.returncode == 4
     assert "no engine in" in done.stderr
     assert "launcher tune speculation" in done.stderr
+
+
+def test_with_a_plain_pool_beside_it_traffic_is_steered_and_nothing_restarted(
+    launch: Launch, speculating: Path, folder: Path, proxy_port: int
+):
+    content = yaml.safe_load(speculating.read_text())
+    content["roles"]["aggregated"]["replicas"] = 1
+    content["pools"] = {"plain": {"speculation": None}}
+    speculating.write_text(yaml.safe_dump(content))
+
+    def shares() -> dict[str, float]:
+        split = json.loads((folder / "run" / "proxy.json").read_text())["split"]
+        return {} if split is None else split["shares"]
+
+    with Told(folder) as told:
+        told.acceptance = 0.02
+        running = launch(metrics=str(folder))
+        running.wait_ready()
+        before = {name: running.instance(name)["pid"] for name in ("aggregated-0", "aggregated-plain-0")}
+        with asking(proxy_port) as answers, operating(folder, "--retry", "2") as output:
+            wait_until(lambda: shares() == {"main": 50, "plain": 50}, output.read_text, 60)
+            wait_until(lambda: shares() == {"main": 5, "plain": 95}, output.read_text, 60)
+            told.acceptance = 0.9
+            wait_until(lambda: shares() == {"main": 95, "plain": 5}, output.read_text, 60)
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert {answer.headers["x-duet-pool"] for answer in answers} == {"main", "plain"}
+    assert before == {name: running.instance(name)["pid"] for name in before}
