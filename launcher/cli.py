@@ -9,8 +9,10 @@ from launcher.commands import (
     ab,
     advise,
     baseline,
+    bench,
     cluster,
     doctor,
+    operate,
     profiles,
     quantize,
     reading,
@@ -57,6 +59,8 @@ app.command("advise")(advise.advise_technique)
 app.command("doctor")(doctor.diagnose)
 app.command("baseline")(baseline.record_baseline)
 app.add_typer(quantize.app, name="quantize")
+app.add_typer(bench.app, name="bench")
+app.add_typer(operate.app, name="operate")
 app.add_typer(ab.app, name="ab")
 
 

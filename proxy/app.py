@@ -46,8 +46,10 @@ from proxy.pool import Pool
 from proxy.proof.canary import Canary
 from proxy.proof.drift import DriftWatch
 from proxy.proof.prover import Prover
+from proxy.record import Outcome, Record
 from proxy.reference import load as load_reference
 from proxy.release import Releases
+from proxy.rules import Rules
 from proxy.settings import Policy, Settings
 from proxy.splitter import Splitter
 from proxy.steering import Steering
@@ -156,7 +158,13 @@ def create_apps(
     if settings.pools.rules or any(instance.pool for instance in config.topology.instances):
         dispatcher = Fallback(dispatcher, pool, metrics)
     shadow = Shadow(splitter, dispatcher, metrics, observer)
-    divided = Divided(splitter, shadow, observer.finished)
+    rules = Rules(settings.pools)
+
+    def told(record: Record, outcome: Outcome) -> None:
+        rules.finished(record, outcome)
+        observer.finished(record, outcome)
+
+    divided = Divided(rules, splitter, shadow, told)
     engines = EnginesPage(pool, settings.frozen_after)
     ops = ops_routes(settings, pool, admission, follower, discoverer, exposition, engines, prover, observer)
     overview = Overview(settings, pool, admission, follower, discoverer, totals, history, failures, path)

@@ -46,6 +46,7 @@ LABELS: Mapping[str, str] = {
     "was asked), `answer`",
     "pool": "a name below `pools` in the profile, or `main`",
     "arm": "a pool to which a split sends requests, or its shadow",
+    "temperature": "`0`, or the upper bound of the band, which is part of it: `0.5`, `1` or `above`",
     "alert": "a key of `proxy.alerts`",
     "engine": "an instance's name in the configuration",
     "prefill": "a prefill instance's name",
@@ -80,6 +81,13 @@ PAUSE = _seconds(
 )
 PROMPT_TOKENS = _counter("duet_prompt_tokens", _SERVED, "Of prompts whose answers tell it.", "tokens")
 COMPLETION_TOKENS = _counter("duet_completion_tokens", _SERVED, "Of answers that tell it.", "tokens")
+DRAFTED_TOKENS = _counter(
+    "duet_drafted_tokens",
+    ("temperature",),
+    "Drafted for answers that tell it (`speculation.report_acceptance`), by the temperature of their requests.",
+    "tokens",
+)
+ACCEPTED_TOKENS = _counter("duet_accepted_tokens", ("temperature",), "Those that the model accepted.", "tokens")
 USAGE_UNKNOWN = _counter(
     "duet_usage_unknown",
     _SERVED,
@@ -259,6 +267,7 @@ THRESHOLD = _gauge(
 GROUPS: Mapping[str, tuple[Instrument, ...]] = {
     "Requests": (
         *(REQUESTS, DURATION, TTFT, TPOT, PAUSE, PROMPT_TOKENS, COMPLETION_TOKENS, USAGE_UNKNOWN),
+        *(DRAFTED_TOKENS, ACCEPTED_TOKENS),
         *(BYPASSED, RETRIES, REFUSED, DISCONNECTS),
     ),
     "Pools": (POOL_REQUESTS, POOL_TTFT, POOL_TPOT, POOL_FALLBACKS, INSTANCE_POOL),

@@ -25,6 +25,14 @@ _STATUSES = {status: str(status) for status in (*map(int, HTTPStatus), ClientGon
 OTHER = "other"
 """The label of a model that nobody serves: clients may write what they like."""
 
+_BANDS = (0.0, 0.5, 1.0)
+"""Of temperature: the upper bounds of bands, which are part of them."""
+
+
+def _band(temperature: float) -> str:
+    return next((f"{bound:g}" for bound in _BANDS if temperature <= bound), "above")
+
+
 _SOON = 0.1
 """Seconds."""
 _MANY = 256
@@ -139,6 +147,7 @@ class Metrics:
         self._tpot = histogram(known.TPOT)
         self._usage_unknown = counter(known.USAGE_UNKNOWN)
         self._bypassed = counter(known.BYPASSED)
+        self._drafted, self._accepted = counter(known.DRAFTED_TOKENS), counter(known.ACCEPTED_TOKENS)
         self._retries = counter(known.RETRIES)
         self._refused = counter(known.REFUSED)
         self._disconnects = counter(known.DISCONNECTS)
@@ -267,6 +276,10 @@ class Metrics:
         self._of_arm(record, outcome, now)
         if record.bypass is not None:
             self._bypassed.of(record.bypass).inc()
+        if record.drafted is not None:
+            band = _band(record.temperature)
+            self._drafted.of(band).inc(record.drafted.drafted)
+            self._accepted.of(band).inc(record.drafted.accepted)
         if outcome is Outcome.LEFT:
             self._disconnects.of(record.phase).inc()
         usage = record.usage

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from proxy.completion import Bypass
 from proxy.endpoint import Endpoint
 from proxy.headers import RawHeaders, RequestId
-from proxy.usage import Usage
+from proxy.usage import Drafted, Usage
 
 _METHOD, _ROUTE = 16, 256
 """The most letters of what a client has made up that are in the log."""
@@ -122,6 +122,12 @@ class Record:
     """Seconds between two arrivals within a streamed answer."""
     usage: Usage | None = None
     """Tokens, where the answer tells them."""
+    drafted: Drafted | None = None
+    """Tokens that speculation drafted for it, where the answer tells them."""
+    temperature: float = 1.0
+    """Of its sampling."""
+    task: str | None = None
+    """Requests of one task are expected to have the same acceptance; ``None`` where nobody asks for that."""
     failure: str | None = None
     """What ended the request early, in a word."""
     reason: str | None = None

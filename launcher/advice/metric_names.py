@@ -35,8 +35,9 @@ COUNTERS = frozenset(
             vllm.ENDED,
             vllm.DRAFTS,
             vllm.DRAFT_TOKENS,
+            vllm.ACCEPTED_BY_POSITION,
         ),
-        *(vllm.ACCEPTED, PROXY_REQUESTS, CANARIES),
+        *(vllm.ACCEPTED, vllm.ACCEPTED_BY_POSITION, PROXY_REQUESTS, CANARIES),
         *(f"{name}{suffix}" for name in _HISTOGRAMS for suffix in ("_bucket", "_sum", "_count")),
     }
 )

@@ -24,12 +24,13 @@ from proxy.headers import request_id, to_engine, value_of
 from proxy.metrics import Metrics
 from proxy.outcome import Tell
 from proxy.record import Record
-from proxy.routing import Router
+from proxy.rules import Rules
 from proxy.settings import Settings
 from proxy.splitter import Splitter
 from proxy.streaming import EventRelay
+from proxy.task import temperature_of
 from proxy.tracing import Trace, Tracer
-from proxy.usage import usage_of
+from proxy.usage import drafted_of, usage_of
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 class Divided:
     """What divides requests among pools, and who looks at what comes of it."""
 
+    rules: Rules
     splitter: Splitter
     shadow: Shadow
     tell: Tell
@@ -58,7 +60,6 @@ class CompletionRoute:
     ) -> None:
         self._endpoint = endpoint
         self._dispatcher = dispatcher
-        self._router = Router(settings.pools)
         self._divided = divided
         self._settings = settings
         self._admission = admission
@@ -86,7 +87,7 @@ class CompletionRoute:
         if isinstance(answer, Stream):
             await EventRelay(answer, record, finish.after_start)(scope, receive, send)
             return
-        record.usage = usage_of(answer.body)
+        record.usage, record.drafted = usage_of(answer.body), drafted_of(answer.body)
         finish(answer.status)
         length = (b"content-length", b"%d" % len(answer.body))
         told = [length, *answer.headers, *record.headers()]
@@ -101,7 +102,9 @@ class CompletionRoute:
         record.has_one_choice = has_one_choice(completion)
         await finish.enter(receive)
         passed = to_engine(headers, record.id.internal)
-        route = self._divided.splitter.route(self._router.route(completion, headers), completion, headers, record)
+        record.temperature = temperature_of(completion)
+        ruled = self._divided.rules.route(completion, headers, record)
+        route = self._divided.splitter.route(ruled, completion, headers, record)
         call = Call(target_of(scope), passed, completion, record, policy, route, trace=trace)
         copy = self._divided.shadow.offer(call)
         answer = await unless_gone(self._dispatcher.answer(call), receive)
