@@ -1,5 +1,6 @@
 """The verbs that compare two pools on live traffic."""
 
+import sys
 import time
 from contextlib import suppress
 from typing import Annotated
@@ -15,6 +16,7 @@ from launcher.ab.request import USUAL, AbRequest
 from launcher.commands.options import Output, OutputOption, RunDirectoryOption
 from launcher.commands.running import NOT_HEALTHY
 from launcher.local.run_directory import RunDirectory
+from launcher.measure.redacted import redacted
 from launcher.tables import print_table
 from proxy.experiment.answer import ExperimentAnswer
 from proxy.pools import MAIN
@@ -50,7 +52,7 @@ def start(
     if not shadow and share >= 100:
         raise typer.BadParameter("--share 100 leaves nothing to compare with: give less, or --shadow")
     request = AbRequest(b, a, share, by, shadow, ttft, tpot, margin, Guards(more_errors, slower))
-    split = running.start(RunDirectory(run_dir.absolute()), request)
+    split = running.start(RunDirectory(run_dir.absolute()), request, redacted(["launcher", *sys.argv[1:]]))
     typer.echo(text.headline(split))
     typer.echo("`launcher ab status` may be read at any time; `launcher ab stop` ends it and keeps the report")
 
@@ -69,7 +71,10 @@ def status(
         _watch(directory)
         return
     answer = running.look(directory)
-    _show(answer, directory, as_json=output is Output.JSON)
+    if output is Output.JSON:
+        typer.echo(running.to_json(answer))
+    else:
+        _show(answer, directory)
     raise typer.Exit(0 if answer.ended is None else NOT_HEALTHY)
 
 
@@ -81,19 +86,17 @@ def stop(
 ) -> None:
     """End the experiment, and keep its report."""
     directory = RunDirectory(run_dir.absolute())
-    answer, report = running.stop(directory)
-    _show(answer, directory, as_json=output is Output.JSON)
-    assert answer.split is not None
-    if output is Output.TEXT:
-        typer.echo(f"ended; the report is {report}")
-    for line in text.promotion(answer.split) if promote else ():
+    report, file = running.stop(directory)
+    if output is Output.JSON:
+        typer.echo(running.to_json(report))
+    else:
+        _show(report.shown, directory)
+        typer.echo(f"ended; the report is {file}")
+    for line in text.promotion(report.shown) if promote else ():
         typer.echo(line, err=output is Output.JSON)
 
 
-def _show(answer: ExperimentAnswer, directory: RunDirectory, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(running.to_json(answer))
-        return
+def _show(answer: ExperimentAnswer, directory: RunDirectory) -> None:
     if answer.split is None:
         typer.echo(f"no experiment runs; reports of earlier ones are in {running.reports(directory)}")
         return

@@ -74,7 +74,7 @@ def test_both_arms_answer_and_are_measured(twins: tuple[str, Command]):
             assert answer.text.rstrip().endswith("data: [DONE]")
             told.append(answer.headers["x-duet-arm"])
             assert answer.headers["x-duet-pool"] == told[-1]
-    shown = ab("stop", "--output", "json")
+    shown = ab("stop", "--output", "json")["shown"]
     assert {arm: seen["good"] for arm, seen in shown["arms"].items()} == {
         "main": told.count("main"),
         "twin": told.count("twin"),
@@ -98,6 +98,6 @@ async def test_copies_for_a_shadow_get_the_same_texts_from_the_same_weights(twin
             body = {"model": MODEL, "prompt": f"Number {number}", "max_tokens": 8, "temperature": 0}
             assert (await client.post("/v1/completions", json=body)).headers["x-duet-pool"] == "main"
             await eventually(compared, number + 1)
-    shown = ab("stop", "--output", "json")
+    shown = ab("stop", "--output", "json")["shown"]
     assert shown["arms"]["twin"]["same_texts"] == 5
     assert shown["arms"]["twin"]["requests"] == shown["arms"]["main"]["requests"] == 5
