@@ -140,7 +140,8 @@ def test_a_file_that_extends_another_changes_its_pools(profile):
             "nothing is 2 or more and 1 at most: min is above max",
         ),
         (
-            "proxy.pools.rules=[{pool: int8, when: {temperature: {max: 1}}}, {pool: main, when: {temperature: {max: 0}}}]",
+            "proxy.pools.rules=[{pool: int8, when: {temperature: {max: 1}}}, "
+            "{pool: main, when: {temperature: {max: 0.5}}}]",
             "proxy.pools.rules.1: rule 0 takes all requests that it would take",
         ),
         ("proxy.pools.rules=[{pool: int8, when: {tag: a}}]", "when.tag: unknown key, did you mean tags?"),
