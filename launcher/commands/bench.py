@@ -101,6 +101,19 @@ def run(
     _show(benched, folder, output, digest)
 
 
+@app.command("anonymise")
+def make_anonymous(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Real requests, JSON lines.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; it must not exist.")],
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of requests that do not say it.")] = 128,
+) -> None:
+    """Replace every word by a made-up one of the same length, and equal words by equal ones."""
+    from launcher.measure.anonymise import anonymise
+
+    count = anonymise(source, target, max_tokens)
+    typer.echo(f"{target}: {count:,} requests without their words; look at it before you give it away")
+
+
 async def _measured(
     target: str | None,
     overrides: list[str],
