@@ -28,7 +28,7 @@ from launcher.screen import Screen
 
 app = typer.Typer(
     cls=RunByDefault,
-    no_args_is_help=False,
+    no_args_is_help=True,
     help="Measure TTFT, time per token, throughput and goodput of a profile, a URL or what runs.",
 )
 _USUAL = 4
