@@ -152,14 +152,13 @@ async def test_a_connection_is_used_again():
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal opened
         opened += 1
-        with contextlib.suppress(asyncio.IncompleteReadError):
+        with contextlib.suppress(asyncio.IncompleteReadError), contextlib.closing(writer):
             while True:
                 asked = (await reader.readuntil(b"\r\n\r\n")).lower()
                 await reader.readexactly(int(asked.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
                 writer.write(head + b"%x\r\n%s\r\n" % (len(events), events))
                 await writer.drain()
                 writer.write(b"0\r\n\r\n")
-        writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
