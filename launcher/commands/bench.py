@@ -137,13 +137,20 @@ async def _measured(
             reference=target,
             overrides=overrides,
             command=redacted(["launcher", *sys.argv[1:]]),
-            is_ours=target is not None and not is_url(target),
+            ours=_processes(target, directory),
             tell=screen.progress,
         )
 
     if target is None:
         return await measure(running(directory, key))
     return await measured(target, overrides, folder, measure, screen.progress, key=key, model=model)
+
+
+def _processes(target: str | None, directory: RunDirectory) -> tuple[int, ...] | None:
+    """Of the deployment, beside this one and its children; ``None``: unknown."""
+    if target is None:
+        return (directory.running().launcher_pid,)
+    return None if is_url(target) else ()
 
 
 def _show(benched: Benched, folder: Path, output: Output, digest: str | None) -> None:
