@@ -69,6 +69,9 @@ def run(
     key: KeyOption = None,
     model_name: Annotated[str | None, typer.Option("--model-name", help="Of several that a URL serves.")] = None,
     overrides: SetOption = None,
+    anonymise: Annotated[
+        bool, typer.Option("--anonymise", help="Send, and report, real requests in made-up words.")
+    ] = False,
     out: Annotated[Path | None, typer.Option("--out", help="The folder for the report, and for logs.")] = None,
     again: Annotated[Path | None, typer.Option("--again", help="Measure as this report.json says.")] = None,
     output: OutputOption = Output.TEXT,
@@ -86,6 +89,10 @@ def run(
     else:
         load, digest, chosen = _load(concurrency, rate, arrivals, speed, most), None, overrides or []
         work = load_workload(workload)
+        if anonymise:
+            from launcher.measure.anonymise import without_words
+
+            work = without_words(work)
         settings = _settings(load, work, seconds, requests, warm_up, seed)
         settings = replace(settings, objectives=_objectives(target, chosen, run_dir, Objectives(ttft, tpot)))
     if target is not None and is_url(target):
