@@ -126,7 +126,12 @@ def test_where_no_request_is_answered_there_is_no_report(engine: FakeEngine, tmp
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--concurrency", 2, "--rate", 1], "closed loop"),
+        (["--concurrency", 2, "--rate", 1], "--rate does nothing here"),
+        (["--most", 5], "needs --rate"),
+        (["--speed", 2], "--arrivals trace"),
+        (["--arrivals", "trace", "--rate", 2], "--speed instead"),
+        (["--anonymise"], "made up"),
+        (["--set", "proxy.port=1"], "a URL is measured as it is"),
         (["--arrivals", "poisson"], "--rate"),
         (["--arrivals", "trace"], "needs records"),
         (["--seconds", 1, "--requests", 1], "not both"),
@@ -136,7 +141,14 @@ def test_where_no_request_is_answered_there_is_no_report(engine: FakeEngine, tmp
 def test_options_that_contradict_each_other_are_refused(options: list, said: str):
     done = typer.testing.CliRunner().invoke(app, ["http://127.0.0.1:1", *map(str, options)])
     assert done.exit_code == 2
-    assert said in done.output
+    assert said in " ".join(done.output.replace("│", " ").split())
+
+
+def test_a_repetition_takes_its_load_from_the_report(engine: FakeEngine, tmp_path: Path):
+    bench(engine.url, "--requests", 2, "--warm-up", 0, "--out", tmp_path)
+    done = typer.testing.CliRunner().invoke(app, ["--again", str(tmp_path / "report.json"), "--rate", "3"])
+    assert done.exit_code == 2
+    assert "takes it from the report" in " ".join(done.output.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}'])
