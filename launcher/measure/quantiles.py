@@ -53,16 +53,38 @@ def percentile(values: Sequence[float], percent: int) -> Interval | None:
     return Interval(value, float(ordered[first - 1]), float(ordered[last - 1]))
 
 
+def share(are: Sequence[bool]) -> Interval:
+    """Of the requests that are so, in the order of sending, by Clopper and Pearson; of none it is from 0 to 1."""
+    import numpy as np
+    from scipy import stats
+
+    if not are:
+        return Interval(math.nan, 0.0, 1.0)
+    array = np.asarray(are, dtype=float)
+    value = float(array.mean())
+    if (known := dependence(array)) is None:
+        return Interval(value, 0.0, 1.0)
+    so, others, tail = value * known.independent, (1 - value) * known.independent, _tail(known)
+    low = float(stats.beta.ppf(tail, so, others + 1)) if value > 0 else 0.0
+    return Interval(value, low, float(stats.beta.ppf(1 - tail, so + 1, others)) if value < 1 else 1.0)
+
+
+def _tail(known: Dependence) -> float:
+    """Of Student's t, as the number of independent values is an estimate; were it known, it would be 2.5 %."""
+    from scipy import stats
+
+    return float(stats.norm.sf(stats.t.ppf(1 - _TAIL, known.freedom)))
+
+
 def _ranks(known: Dependence, percent: int) -> tuple[int, int] | None:
     """Between which of so many independent values the true percentile is; ``None`` where one would have to be beyond.
 
-    How many of them lie below it is binomial. The tail is that of Student's t, as their number is an estimate.
+    How many of them lie below it is binomial.
     """
     from scipy import stats
 
-    count, share = round(known.independent), percent / 100
-    tail = float(stats.norm.sf(stats.t.ppf(1 - _TAIL, known.freedom)))
-    low, high = (int(stats.binom.ppf(each, count, share)) for each in (tail, 1 - tail))
+    count, tail = round(known.independent), _tail(known)
+    low, high = (int(stats.binom.ppf(each, count, percent / 100)) for each in (tail, 1 - tail))
     return (low, high + 1) if low >= 1 and high + 1 <= count else None
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from launcher.measure.figures import share
 from launcher.measure.figures_shape import Span
-from launcher.measure.quantiles import mean, needed, percentile
+from launcher.measure.quantiles import mean, needed, percentile, share
 from launcher.measure.rates import output, rate
 from tests.launcher.measure.requests import sample
 
@@ -101,8 +100,9 @@ def test_tokens_a_second_of_a_closed_loop():
     assert np.mean(truths) >= LEAST
 
 
+@pytest.mark.parametrize(("drawn", "count"), [(alone, 30), (alone, 300), (together, 1000), (queued, 2000)])
 @pytest.mark.parametrize("truth", [0.5, 0.9])
-def test_shares(truth: float):
-    random = np.random.default_rng(4)
-    found = [share(int(random.binomial(200, truth)), 200) for _ in range(RUNS)]
-    assert np.mean([each.low <= truth <= each.high for each in found]) >= LEAST
+def test_shares(drawn: Callable[..., np.ndarray], count: int, truth: float):
+    random, objective = np.random.default_rng(4), LATENCY.ppf(truth)
+    found = [share([*(drawn(random, count) <= objective)]) for _ in range(RUNS)]
+    assert np.mean([each.low <= truth <= each.high for each in found]) >= 0.92
