@@ -19,7 +19,9 @@ def test_speculation_is_off_while_it_does_not_pay_and_no_request_fails(model_fol
     path = profile({"path": str(model_folder), "dtype": "float32"}, tmp_path)
     times = ["--window", "4", "--confirm", "2", "--rest", "0", "--retry", "10", "--least-requests", "3"]
     with controlled(path, tmp_path, *times) as it, clients.at_work(2):
-        told = httpx.post(f"http://127.0.0.1:{ENGINES}/v1/chat/completions", json=CIRCLES[0], trust_env=False).json()
+        told = httpx.post(
+            f"http://127.0.0.1:{ENGINES}/v1/chat/completions", json=CIRCLES[0], trust_env=False, timeout=120
+        ).json()
         it.wait_for({0}, 180)
         clients.bodies = CIRCLES
         it.wait_for({4}, 240)
