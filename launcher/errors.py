@@ -6,6 +6,7 @@ LauncherError
 ├── PreflightError        4  the plan would fail here; nothing was started
 ├── BaselineError         4  a baseline's answers cannot be had or kept
 ├── QuantizeError         4  a model cannot be quantized as asked, or its worker ended
+├── MeasureError          4  a server cannot be asked, or what is to be measured is not said rightly
 ├── SecretError           4  a secret that an engine needs is missing, empty or cannot be read
 ├── ClusterError          4  no cluster, no Helm, or no such release: nothing was changed
 │   └── UnseenError       4  its API server does not answer
@@ -103,6 +104,15 @@ class QuantizeError(LauncherError):
     def messages(self) -> tuple[str, ...]:
         """One a line."""
         return tuple(str(self).splitlines())
+
+
+class MeasureError(_Several):
+    """Nothing can be measured: no server answers, or a workload or a report cannot be read; one message a fault."""
+
+    exit_code = 4
+
+    def __init__(self, *messages: str) -> None:
+        super().__init__(messages)
 
 
 class SecretError(_Several):

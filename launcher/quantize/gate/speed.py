@@ -10,8 +10,8 @@ import httpx
 from httpx_sse import aconnect_sse
 
 from launcher.errors import QuantizeError
+from launcher.measure.others import Others
 from launcher.quantize.gate.asking import CONCURRENCY, PATIENCE, Tell, all_of
-from launcher.quantize.gate.others import Others
 from launcher.quantize.gate.timings import SpeedSample, Timing
 
 _TOKENS = 32

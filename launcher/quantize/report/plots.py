@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from launcher.plots import BAD, CALM, GOOD, INK, WARM, plot
 from launcher.quantize.gate.shape import Check, Figure, Speed
 from launcher.quantize.outcome import UnitScore
-from launcher.quantize.report.svg import BAD, CALM, GOOD, INK, WARM, plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ import sys
 import psutil
 import pytest
 
-from launcher.quantize.gate.others import Others
+from launcher.measure.others import Others
 
 WORKS = "sum(range(10**7)); print(flush=True); input()"
 
