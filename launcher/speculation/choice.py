@@ -49,8 +49,10 @@ def choices(points: Sequence[Point], weights: Mapping[float, float], method: str
     return tuple(found)
 
 
-def undecided(chosen: Iterable[Choice], points: Sequence[Point], weights: Mapping[float, float]) -> dict[int, set[int]]:
-    """Loads at which more measuring may change the choice for the better, and the K to measure there.
+def undecided(
+    chosen: Iterable[Choice], points: Sequence[Point], weights: Mapping[float, float], method: str
+) -> dict[int, set[int]]:
+    """Loads at which more measuring may change the choice for the better, and the K of this method to measure there.
 
     Those are K whose goodput seems to be above the chosen one's by more than :data:`LOSS`, so that leaving them would
     break the promise if it were true.
@@ -62,7 +64,7 @@ def undecided(chosen: Iterable[Choice], points: Sequence[Point], weights: Mappin
         mine = next((each for each in cells if each.k == choice.k and each.method in (choice.method, OFF)), None)
         if mine is None:
             continue
-        better = {each.k for each in cells if each.method != OFF and each.goodput > mine.goodput * (1 + LOSS)}
+        better = {each.k for each in cells if each.method == method and each.goodput > mine.goodput * (1 + LOSS)}
         if better:
             found[choice.concurrency] = better | {choice.k}
     return found
@@ -91,6 +93,12 @@ def pooled(rounds: Sequence[Point]) -> tuple[Point, ...]:
             )
         )
     return tuple(found)
+
+
+def goodput_ratio(one: Sequence[Point], other: Sequence[Point], weights: Mapping[float, float]) -> Interval:
+    """Of two settings at one load, each with a point or several for every temperature."""
+    (mine,), (theirs,) = (_cells(pooled(each), weights) for each in (one, other))
+    return _ratio(mine, theirs, _SURE)
 
 
 def _choice(concurrency: int, off: _Cell, mine: Sequence[_Cell], cells: Sequence[_Cell]) -> Choice:

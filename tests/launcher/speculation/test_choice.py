@@ -21,7 +21,7 @@ def tuned(model, seed, noise, rounds=5):
     seen = [measured(model, "eagle", k, load, rng, noise) for load in LOADS for k in KS]
     for _ in range(rounds - 1):
         points = pooled(seen)
-        again = undecided(choices(points, GREEDY, "eagle"), points, GREEDY)
+        again = undecided(choices(points, GREEDY, "eagle"), points, GREEDY, "eagle")
         if not again:
             break
         seen += [measured(model, "eagle", k, load, rng, noise) for load, ks in again.items() for k in {0, *ks}]
@@ -66,9 +66,9 @@ def test_an_unsure_gain_is_no_gain_and_is_measured_again_when_it_would_matter():
     (found,) = choices(points, GREEDY, "ngram")
     assert found.k == 0
     assert "no gain is shown" in found.reason
-    assert undecided([found], points, GREEDY) == {4: {0, 2}}
+    assert undecided([found], points, GREEDY, "ngram") == {4: {0, 2}}
     close = [point("off", 0, 4, 100.0, 10.0), point("ngram", 2, 4, 101.0, 10.0)]
-    assert undecided(choices(close, GREEDY, "ngram"), close, GREEDY) == {}
+    assert undecided(choices(close, GREEDY, "ngram"), close, GREEDY, "ngram") == {}
 
 
 def test_of_equal_ks_the_smaller_is_taken():
