@@ -7,12 +7,11 @@ on each other, and a hundred thousand of them say nothing of how much another st
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean, median, stdev
+from statistics import fmean, stdev
 
 from launcher.measure.compare_shape import Block, Comparison, Effect, Metric, Quality, Side, Verdict
+from launcher.measure.figures_shape import Figures, Objectives
 from launcher.measure.interval import Interval
-from launcher.measure.rates import met
-from launcher.measure.sample import Sample
 
 MARGIN = 0.05
 """Share by which a metric may differ and still count as the same."""
@@ -25,22 +24,18 @@ GOODPUT = Metric("goodput", "output tokens a second within objectives", "tokens/
 METRICS = (TTFT, TPOT, THROUGHPUT, GOODPUT)
 
 
-def measured(samples: Sequence[Sample], seconds: float, ttft: float | None, tpot: float | None) -> Mapping[str, float]:
-    """The metrics of one block, by name; ``ttft`` and ``tpot`` are objectives.
+def measured(figures: Figures) -> Mapping[str, float]:
+    """The metrics of one block, by name; those that it does not tell are left out.
 
     Without any objective there is no goodput: it would be the throughput of complete answers again.
     """
-    firsts = [each.ttft for each in samples if each.error is None and each.ttft is not None]
-    further = [each.tpot for each in samples if each.tpot is not None]
-    told: dict[str, float] = {}
-    if firsts:
-        told[TTFT.name] = median(firsts)
-    if further:
-        told[TPOT.name] = median(further)
-    if seconds > 0:
-        told[THROUGHPUT.name] = sum(each.tokens for each in samples if each.error is None) / seconds
-        if ttft is not None or tpot is not None:
-            told[GOODPUT.name] = sum(each.tokens for each in samples if met(each, ttft, tpot)) / seconds
+    told: dict[str, float] = {THROUGHPUT.name: figures.output_rate.value}
+    if first := figures.ttft.percentiles[50]:
+        told[TTFT.name] = first.value
+    if further := figures.tpot.percentiles[50]:
+        told[TPOT.name] = further.value
+    if figures.objectives != Objectives():
+        told[GOODPUT.name] = figures.good_output_rate.value
     return told
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from launcher.measure.interval import Interval
 from launcher.speculation import schedule as schedules
-from launcher.speculation.choice import OFF, choices
+from launcher.speculation.choice import OFF, choices, goodput_ratio
 from launcher.speculation.evidence import Choice, Evidence, Origin, Point
 from launcher.speculation.model import Model, fit
 
@@ -37,6 +37,24 @@ def conclude(
     k = max(each for _, _, each in found)
     modelled = () if model is None else _between(points, chosen, engines, method, found, model)
     return Evidence(profile, (*points, *modelled), chosen, found, method, k, _yes(method, chosen, found, engines))
+
+
+def best_fixed(points: Sequence[Point], weights: Mapping[float, float], method: str) -> int:
+    """The K above 0 that gives most over all loads together, if it were the only one."""
+    measured = [each for each in points if each.origin is Origin.MEASURED]
+    loads = sorted({each.concurrency for each in measured})
+
+    def gained(k: int) -> float:
+        total = 0.0
+        for load in loads:
+            mine = [each for each in measured if (each.concurrency, each.method, each.k) == (load, method, k)]
+            off = [each for each in measured if (each.concurrency, each.k) == (load, 0)]
+            if mine and off:
+                value = goodput_ratio(mine, off, weights).value
+                total += math.log(min(max(value, 1 / _LARGEST_GAIN), _LARGEST_GAIN))
+        return total
+
+    return max((k for k in {each.k for each in measured if each.method == method}), key=lambda k: (gained(k), -k))
 
 
 def model_of(points: Sequence[Point], method: str, engines: int) -> Model | None:

@@ -1,7 +1,7 @@
 """Decision: what the written schedule really gives -> keep it, or correct it.
 
-A schedule is more than its parts: an engine that changes K between batches may lose more than either K does, and one that
-is set up to speculate may be slower at K 0 than one that is not.
+A schedule is more than its parts: an engine that changes K between batches may lose more than either K does, and one
+that is set up to speculate may be slower at K 0 than one that is not.
 """
 
 from collections.abc import Mapping, Sequence

@@ -59,19 +59,20 @@ class Record:
         """``sweep`` or ``confirm 1``..."""
         return [each for each in self.visits if each.stage.startswith(prefix)]
 
-    def _take(self, lines: list[str], wanted: object) -> None:
+    def _take(self, lines: list[str], wanted: dict[str, Any]) -> None:
         try:
             head, *rest = (json.loads(line) for line in lines)
+            head = dict(head)
             self.visits += [_VISIT.validate_python(numbers(each)) for each in rest]
-        except (ValueError, ValidationError) as exc:
+        except (TypeError, ValueError, ValidationError) as exc:
             raise MeasureError(
-                f"{self.file}: line cannot be read ({str(exc).splitlines()[0]}): remove the file to begin again"
+                f"{self.file}: a line cannot be read ({str(exc).splitlines()[0]}): remove the file to begin again"
             ) from exc
         if head != wanted:
             different = sorted(key for key in {*head, *wanted} if head.get(key) != wanted.get(key))
             raise MeasureError(
-                f"{self.file} holds another tuning ({', '.join(different)} differ): remove it to begin again, or choose "
-                "another folder by --work"
+                f"{self.file} holds another tuning ({', '.join(different)} differ): remove it to begin "
+                "again, or choose another folder by --work"
             )
 
     def _rewrite(self, lines: list[str]) -> None:

@@ -24,13 +24,16 @@ def sweep(
     )
 
 
-def confirm(attempt: int, scheduled: Setting, fixed: Setting, cells: Sequence[Cell], seed: int) -> tuple[Start, ...]:
-    """The schedule, K 0 and the best fixed K, there and back again."""
-    chance = Random(f"{seed}/confirm/{attempt}")
+def confirm(
+    attempt: int, scheduled: Setting, fixed: Setting, cells: Sequence[Cell], seed: int, visit: int = 0
+) -> tuple[Start, ...]:
+    """The schedule, K 0 and the best fixed K, there and back again; ``visit`` counts such rounds from 0."""
+    chance = Random(f"{seed}/confirm {attempt}/{visit}")
     there = [*dict.fromkeys((scheduled, OFF, fixed))]
+    both = [*there, *reversed(there)]
     return tuple(
-        Start(f"confirm {attempt}", position, setting, _shuffled(cells, chance))
-        for position, setting in enumerate([*there, *reversed(there)])
+        Start(f"confirm {attempt}", visit * len(both) + position, setting, _shuffled(cells, chance))
+        for position, setting in enumerate(both)
     )
 
 

@@ -8,6 +8,8 @@ import pytest
 from launcher.measure import compare
 from launcher.measure.compare_order import order, pair_of
 from launcher.measure.compare_shape import Block, Effect, Side, Verdict
+from launcher.measure.figures import figures
+from launcher.measure.figures_shape import Objectives, Span
 from launcher.measure.sample import Sample
 
 
@@ -117,9 +119,9 @@ def test_first_token_better_and_further_tokens_worse_is_a_trade_and_the_sentence
 
 
 def test_metrics_count_complete_answers_only_and_goodput_those_within_objectives():
-    samples = [sample(0), sample(1, ttft=0.5, total=1.4), sample(2, error="HTTP 503", ttft=None)]
-    told = compare.measured(samples, 2.0, ttft=0.2, tpot=None)
-    assert told["throughput"] == 10.0
-    assert told["goodput"] == 5.0
-    assert told["ttft"] == pytest.approx(0.3)
-    assert "goodput" not in compare.measured(samples, 2.0, None, None)
+    samples = [sample(0, sent=0.0), sample(1, ttft=0.5, total=1.4, sent=1.0), sample(2, error="HTTP 503", tokens=0)]
+    span = Span(0.0, 4.0)
+    told = compare.measured(figures(samples, span, Objectives(ttft=0.2)))
+    assert told["throughput"] == pytest.approx(20 / 4)
+    assert told["goodput"] == pytest.approx(10 / 4)
+    assert "goodput" not in compare.measured(figures(samples, span, Objectives()))

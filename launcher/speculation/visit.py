@@ -1,0 +1,96 @@
+"""Starts the deployment with one setting and measures it at several loads."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+
+from launcher.measure.driver import drive
+from launcher.measure.figures import figures
+from launcher.measure.figures_shape import Distribution, Objectives, Span
+from launcher.measure.interval import Interval
+from launcher.measure.load import Closed
+from launcher.measure.others import Others
+from launcher.measure.request import Request
+from launcher.measure.served import measured
+from launcher.measure.target import Target
+from launcher.measure.telling import Tell
+from launcher.profile import Profile
+from launcher.speculation import methods
+from launcher.speculation.counters import Counts, counts
+from launcher.speculation.evidence import Point
+from launcher.speculation.setting import OFF, Cell, Setting, Start, Visit
+
+_WARM_UP = 8
+"""Requests that are not counted after a start: kernels are compiled with the first ones."""
+_RAMP = 0.1
+"""Share of a cell's time that is not counted: all clients begin at once, and take a while to spread."""
+Visitor = Callable[[Start, Sequence[Cell], Callable[[Visit], None]], Awaitable[None]]
+"""Starts the deployment for these loads of a start, and tells of each as soon as it is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployments:
+    """A :data:`Visitor` of real deployments."""
+
+    reference: str
+    overrides: Sequence[str]
+    profile: Profile
+    """With the overrides."""
+    settings: dict[str, methods.Written]
+    """Methods -> what a profile says, but for K."""
+    requests: Sequence[Request]
+    objectives: Objectives
+    seconds: float
+    """Of one load."""
+    folder: Path
+    tell: Tell
+
+    async def __call__(self, start: Start, cells: Sequence[Cell], add: Callable[[Visit], None]) -> None:
+        """Raises what the start of the deployment raises."""
+        what = methods.overrides(self.profile, methods.written(start.setting, self.settings))
+
+        async def work(target: Target) -> None:
+            async with httpx.AsyncClient(trust_env=False, verify=False) as client:
+                warm = self._at(cells[0].temperature)[:_WARM_UP]
+                await drive(target, warm, Closed(max(each.concurrency for each in cells)), tell=self.tell)
+                for cell in cells:
+                    add(await self._measured(client, target, start, cell))
+
+        folder = self.folder / f"{start.stage} {start.number}".replace(" ", "-")
+        await measured(self.reference, [*self.overrides, *what], folder, work, self.tell)
+
+    async def _measured(self, client: httpx.AsyncClient, target: Target, start: Start, cell: Cell) -> Visit:
+        others, before = Others(), await counts(client, target.engines)
+        load = Closed(cell.concurrency)
+        samples = await drive(target, self._at(cell.temperature), load, seconds=self.seconds, tell=self.tell)
+        after = await counts(client, target.engines)
+        counted = None if before is None or after is None else after - before
+        found = figures(samples, Span(_RAMP * self.seconds, self.seconds), self.objectives)
+        point = Point(
+            method=start.setting.method if start.setting.k else OFF.method,
+            k=start.setting.k,
+            concurrency=cell.concurrency,
+            temperature=cell.temperature,
+            goodput=found.good_output_rate,
+            throughput=found.output_rate,
+            tpot=_median(found.tpot),
+            ttft=_median(found.ttft),
+            acceptance=_of(counted, start.setting, lambda each: each.acceptance),
+            acceptance_length=_of(counted, start.setting, lambda each: each.length),
+            requests=found.requests,
+            failed=found.failed,
+        )
+        return Visit(start.stage, start.number, start.setting.name, point, others.share())
+
+    def _at(self, temperature: float) -> list[Request]:
+        return [replace(each, body={**each.body, "temperature": temperature}) for each in self.requests]
+
+
+def _median(of: Distribution) -> Interval:
+    return of.percentiles[50] or replace(of.mean, low=float("-inf"), high=float("inf"))
+
+
+def _of(counted: Counts | None, setting: Setting, what: Callable[[Counts], float | None]) -> float | None:
+    return None if counted is None or not setting.k else what(counted)
