@@ -67,13 +67,36 @@ def _mapping(what: Mapping[str, Value] | None, below: Mapping[str, Value] | None
 def _kept_comments(data: Any, new: Any) -> Any:  # noqa: ANN401
     """Keys that stay keep their comments; what comes after the mapping does, too."""
     old = data[_KEY]
-    if not hasattr(old, "ca") or not hasattr(new, "ca"):
+    if not hasattr(old, "ca") or not hasattr(new, "ca") or not old:
         return new
+    after = _take_after(old, [*old][-1])
     for key in [key for key in old if key not in new]:
         del old[key]
     for key, value in new.items():
         old[key] = value
+    if after:
+        _put_after(old, [*old][-1], after)
     return old
+
+
+def _take_after(mapping: Any, key: str) -> str:  # noqa: ANN401
+    """Blank lines and comments below the line of a key, which ruamel.yaml keeps with it; they are taken away."""
+    tokens = mapping.ca.items.get(key)
+    if not tokens or tokens[2] is None:
+        return ""
+    line, end, rest = tokens[2].value.partition("\n")
+    tokens[2].value = line + end
+    return str(rest)
+
+
+def _put_after(mapping: Any, key: str, text: str) -> None:  # noqa: ANN401
+    from ruamel.yaml.error import CommentMark
+    from ruamel.yaml.tokens import CommentToken
+
+    tokens = mapping.ca.items.setdefault(key, [None, None, None, None])
+    if tokens[2] is None:
+        tokens[2] = CommentToken("\n", CommentMark(0), None)
+    tokens[2].value += text
 
 
 def _before(data: Any) -> int:  # noqa: ANN401
