@@ -1,4 +1,4 @@
-"""Decision: what pydantic found wrong with a profile, in the words of profiles: the place, the key, what to write."""
+"""Decision: what pydantic found wrong with a profile, or another YAML file: the place, the key, what to write."""
 
 import difflib
 import json
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from launcher.profile import Profile
@@ -13,14 +14,20 @@ from launcher.profile.shape import OF_NAMES, OF_VARIABLES
 from launcher.yaml_document import Document, KeyPath, Value, dotted, is_hidden
 
 
-def faults(errors: Sequence[ErrorDetails], data: dict[str, Value], document: Document, reference: str) -> Iterator[str]:
-    """One for each key; of what may be a text or a mapping only what is meant."""
+def faults(
+    errors: Sequence[ErrorDetails],
+    data: dict[str, Value],
+    document: Document,
+    reference: str,
+    shape: type[BaseModel] = Profile,
+) -> Iterator[str]:
+    """One for each key; of what may be a text or a mapping only what is meant. ``shape``: what the file should have."""
     for error in errors:
         path, kind = _path(error, data)
         is_mapping = isinstance(error["input"], dict)
         of_text, of_mapping = kind.startswith("constrained-") or kind in _SCALARS, kind[:1].isupper()
         if not (of_text and is_mapping) and not (of_mapping and error["type"] in _NO_MAPPING):
-            yield _fault(error, path, document, reference)
+            yield _fault(error, path, document, reference, shape)
 
 
 _SCALARS = frozenset({"str", "int", "float", "bool"})
@@ -56,11 +63,11 @@ def _has(value: object, key: str | int) -> bool:
     return isinstance(value, dict) and key in value
 
 
-def _fault(error: ErrorDetails, path: KeyPath, document: Document, reference: str) -> str:
+def _fault(error: ErrorDetails, path: KeyPath, document: Document, reference: str, shape: type[BaseModel]) -> str:
     place = document.place_of(path) or reference
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
-        near = difflib.get_close_matches(str(path[-1]), _known_keys(path[:-1]), n=1)
+        near = difflib.get_close_matches(str(path[-1]), _known_keys(path[:-1], shape), n=1)
         message = f"unknown key{f', did you mean {near[0]}?' if near else ''}"
     elif error["type"] in _ABOUT_KEYS:
         message = "is missing"
@@ -109,12 +116,12 @@ _HIDDEN_HINTS = {
 """The same, in place of a value that no message has."""
 
 
-def _known_keys(path: KeyPath) -> list[str]:
-    """The keys that the profile knows below ``path``."""
-    nodes = [_schema()]
+def _known_keys(path: KeyPath, shape: type[BaseModel]) -> list[str]:
+    """The keys that the shape knows below ``path``."""
+    nodes = [_schema(shape)]
     for part in path:
         values = [value for node in nodes for value in _below(node, part)]
-        nodes = [_resolved(option) for value in values for option in (value, *value.get("anyOf", ()))]
+        nodes = [_resolved(option, shape) for value in values for option in (value, *value.get("anyOf", ()))]
     return [key for node in nodes for key in node.get("properties", {})]
 
 
@@ -127,11 +134,11 @@ def _below(node: dict[str, Any], part: str | int) -> Iterator[dict[str, Any]]:
         yield node["items"]
 
 
-def _resolved(node: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = _schema()["$defs"][node["$ref"].rsplit("/", 1)[-1]] if "$ref" in node else node
+def _resolved(node: dict[str, Any], shape: type[BaseModel]) -> dict[str, Any]:
+    found: dict[str, Any] = _schema(shape)["$defs"][node["$ref"].rsplit("/", 1)[-1]] if "$ref" in node else node
     return found
 
 
 @cache
-def _schema() -> dict[str, Any]:
-    return Profile.model_json_schema()
+def _schema(shape: type[BaseModel]) -> dict[str, Any]:
+    return shape.model_json_schema()

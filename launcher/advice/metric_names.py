@@ -36,7 +36,7 @@ COUNTERS = frozenset(
             vllm.DRAFTS,
             vllm.DRAFT_TOKENS,
         ),
-        *(vllm.ACCEPTED, PROXY_REQUESTS, CANARIES),
+        *(vllm.ACCEPTED, vllm.ACCEPTED_BY_POSITION, PROXY_REQUESTS, CANARIES),
         *(f"{name}{suffix}" for name in _HISTOGRAMS for suffix in ("_bucket", "_sum", "_count")),
     }
 )
