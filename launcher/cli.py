@@ -19,6 +19,7 @@ from launcher.commands import (
     size,
     starting,
     top,
+    tune,
 )
 from launcher.errors import LauncherError, RunDirectoryError
 
@@ -56,6 +57,7 @@ app.command("advise")(advise.advise_technique)
 app.command("doctor")(doctor.diagnose)
 app.command("baseline")(baseline.record_baseline)
 app.add_typer(quantize.app, name="quantize")
+app.add_typer(tune.app, name="tune")
 
 
 def main() -> None:

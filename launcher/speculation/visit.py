@@ -1,11 +1,13 @@
 """Starts the deployment with one setting and measures it at several loads."""
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import httpx
 
+from launcher.measure.conditions_here import conditions
 from launcher.measure.driver import drive
 from launcher.measure.figures import figures
 from launcher.measure.figures_shape import Distribution, Objectives, Span
@@ -22,6 +24,8 @@ from launcher.speculation.counters import Counts, counts
 from launcher.speculation.evidence import Point
 from launcher.speculation.setting import OFF, Cell, Setting, Start, Visit
 
+CONDITIONS = "conditions.json"
+"""In the work folder: under which the first start was measured."""
 _WARM_UP = 8
 """Requests that are not counted after a start: kernels are compiled with the first ones."""
 _RAMP = 0.1
@@ -41,10 +45,13 @@ class Deployments:
     settings: dict[str, methods.Written]
     """Methods -> what a profile says, but for K."""
     requests: Sequence[Request]
+    cells: Sequence[Cell]
+    """All loads of the tuning: each has requests of its own, so that no prefix cache has them from another."""
     objectives: Objectives
     seconds: float
     """Of one load."""
     folder: Path
+    command: str
     tell: Tell
 
     async def __call__(self, start: Start, cells: Sequence[Cell], add: Callable[[Visit], None]) -> None:
@@ -52,8 +59,9 @@ class Deployments:
         what = methods.overrides(self.profile, methods.written(start.setting, self.settings))
 
         async def work(target: Target) -> None:
+            await self._keep_conditions(target)
             async with httpx.AsyncClient(trust_env=False, verify=False) as client:
-                warm = self._at(cells[0].temperature)[:_WARM_UP]
+                warm = self._requests(len(self.cells))[:_WARM_UP]
                 await drive(target, warm, Closed(max(each.concurrency for each in cells)), tell=self.tell)
                 for cell in cells:
                     add(await self._measured(client, target, start, cell))
@@ -64,7 +72,7 @@ class Deployments:
     async def _measured(self, client: httpx.AsyncClient, target: Target, start: Start, cell: Cell) -> Visit:
         others, before = Others(), await counts(client, target.engines)
         load = Closed(cell.concurrency)
-        samples = await drive(target, self._at(cell.temperature), load, seconds=self.seconds, tell=self.tell)
+        samples = await drive(target, self._at(cell), load, seconds=self.seconds, tell=self.tell)
         after = await counts(client, target.engines)
         counted = None if before is None or after is None else after - before
         found = figures(samples, Span(_RAMP * self.seconds, self.seconds), self.objectives)
@@ -84,8 +92,21 @@ class Deployments:
         )
         return Visit(start.stage, start.number, start.setting.name, point, others.share())
 
-    def _at(self, temperature: float) -> list[Request]:
-        return [replace(each, body={**each.body, "temperature": temperature}) for each in self.requests]
+    async def _keep_conditions(self, target: Target) -> None:
+        file = self.folder / CONDITIONS
+        if not file.exists():
+            found = await conditions(target, self.command)
+            file.write_text(json.dumps(asdict(found), indent=1), "utf-8")
+
+    def _at(self, cell: Cell) -> list[Request]:
+        """The same ones at every start."""
+        mine = self._requests(self.cells.index(cell))
+        return [replace(each, body={**each.body, "temperature": cell.temperature}) for each in mine]
+
+    def _requests(self, part: int) -> Sequence[Request]:
+        """Of as many parts as there are loads, and one for warming up; of few requests all of them."""
+        parts = len(self.cells) + 1
+        return self.requests[part::parts] if len(self.requests) >= _WARM_UP * parts else self.requests
 
 
 def _median(of: Distribution) -> Interval:
