@@ -8,6 +8,7 @@ import typer
 from launcher.commands import (
     advise,
     baseline,
+    bench,
     cluster,
     doctor,
     profiles,
@@ -57,6 +58,7 @@ app.command("advise")(advise.advise_technique)
 app.command("doctor")(doctor.diagnose)
 app.command("baseline")(baseline.record_baseline)
 app.add_typer(quantize.app, name="quantize")
+app.add_typer(bench.app, name="bench")
 app.add_typer(tune.app, name="tune")
 
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from typer.core import TyperGroup
 
 from launcher import machine
+from launcher.commands.run_by_default import RunByDefault
 from launcher.errors import GateError
 from launcher.quantize import setup
 from launcher.quantize.calibration import USUAL_RECORDS
@@ -20,24 +20,19 @@ from launcher.quantize.gate.shape import Limits, Verdict
 from launcher.quantize.recipe import Algorithm
 from launcher.quantize.request import Request
 from launcher.quantize.scheme import Scheme
-from launcher.quantize.screen import Screen
+from launcher.screen import Screen
 
 
-class _RunByDefault(TyperGroup):
-    """``launcher quantize MODEL`` means ``launcher quantize run MODEL``."""
+class _Group(RunByDefault):
+    """``launcher quantize --setup`` means ``launcher quantize setup``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  # of click's own type
-        """Put the verb in where there is none."""
-        if args[:1] == ["--setup"]:
-            args = ["setup", *args[1:]]
-        elif args and args[0] not in self.commands and args[0] not in {"--help", *_COMPLETION}:
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
+        """Put the verb in."""
+        return super().parse_args(ctx, ["setup", *args[1:]] if args[:1] == ["--setup"] else args)
 
 
-_COMPLETION = ("--install-completion", "--show-completion")
 app = typer.Typer(
-    cls=_RunByDefault,
+    cls=_Group,
     no_args_is_help=True,
     help="Quantize a model, and publish it only when it is shown to be as good as the original.",
 )
@@ -124,7 +119,7 @@ def run(
         limits=Limits(loss=max_loss, kl=max_kl, agreement=min_agreement, floor=floor),
         command=shlex.join(["launcher", *sys.argv[1:]]),
     )
-    screen = Screen(Console(stderr=True))
+    screen = Screen(Console(stderr=True), "quantize")
     try:
         outcome = quantize(request, interpreter, inventory, os.environ, screen)
     finally:
@@ -166,7 +161,7 @@ def check_live(
     readable(live, "--live")
     inventory = machine.look(os.environ)
     interpreter = setup.worker_python(python, inventory.cache, os.environ)
-    screen = Screen(Console(stderr=True))
+    screen = Screen(Console(stderr=True), "quantize")
     try:
         found = check(
             folder,

@@ -1,7 +1,6 @@
 """The verbs that tune a profile by measuring it."""
 
 import asyncio
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,8 @@ import typer
 from rich.console import Console
 
 from launcher.commands.options import ModelOption, SetOption, name_of, with_model
+from launcher.measure.redacted import redacted
+from launcher.screen import Screen
 from launcher.tables import new_table, print_table
 
 if TYPE_CHECKING:
@@ -48,10 +49,9 @@ def speculation(
     overrides: SetOption = None,
     model: ModelOption = None,
 ) -> None:
-    """Measure what speculation gives at each load, and write the best schedule into PROFILE; or none, when it does not."""
+    """Measure what speculation gives at each load; write the best schedule into PROFILE, or none where it brings none."""
     from launcher.measure.figures_shape import Objectives
     from launcher.measure.packages import needed
-    from launcher.quantize.screen import Screen
     from launcher.speculation import session
     from launcher.speculation.report import page
     from launcher.speculation.save import difference, save
@@ -78,7 +78,7 @@ def speculation(
         raise typer.BadParameter("name a profile, or --again FILE", param_hint="PROFILE")
     console = Console(stderr=True)
     folder = work or Path(platformdirs.user_state_dir("duet")) / "tuning" / name_of(asked.profile)
-    screen = Screen(console)
+    screen = Screen(console, "tune")
 
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -86,9 +86,7 @@ def speculation(
     say(f"Work folder: {folder} (run the same command again to go on after an end)")
     try:
         tuned = asyncio.run(
-            session.session(
-                asked, requests, folder, out, screen.progress, say, shlex.join(["launcher", *sys.argv[1:]])
-            )
+            session.session(asked, requests, folder, out, screen.progress, say, redacted(["launcher", *sys.argv[1:]]))
         )
     finally:
         screen.close()

@@ -1,13 +1,10 @@
 """Looks whether what a quantization needs is there at all: files that the user names, packages."""
 
 import stat
-from importlib.util import find_spec
 from pathlib import Path
 
 from launcher.errors import QuantizeError
-
-_PACKAGES = ("jinja2", "matplotlib", "numpy", "scipy")
-"""Of the extra ``measure``."""
+from launcher.measure.packages import missing
 
 
 def readable(file: Path, option: str) -> None:
@@ -25,8 +22,8 @@ def readable(file: Path, option: str) -> None:
 
 def packages() -> None:
     """Raises :class:`QuantizeError` without those that compute and draw what was measured."""
-    if missing := [name for name in _PACKAGES if find_spec(name) is None]:
+    if names := missing():
         raise QuantizeError(
-            f"to judge a model, {', '.join(missing)} must be installed: pip install 'duet-serve[measure]', which the "
+            f"to judge a model, {', '.join(names)} must be installed: pip install 'duet-serve[measure]', which the "
             "extras cpu and gpu bring along"
         )

@@ -141,7 +141,9 @@ def again(file: Path) -> tuple[Asked, Work]:
     except OSError as exc:
         raise MeasureError(f"{file} cannot be read: {exc.strerror}") from exc
     except (KeyError, TypeError, ValueError, ValidationError) as exc:
-        raise MeasureError(f"{file} is no evidence of a tuning ({type(exc).__name__}): name a .speculation.json") from exc
+        raise MeasureError(
+            f"{file} is no evidence of a tuning ({type(exc).__name__}): name a .speculation.json"
+        ) from exc
 
 
 def work_of(asked: Asked) -> Work:
@@ -152,8 +154,8 @@ def work_of(asked: Asked) -> Work:
 def _refuse(asked: Asked, chosen: Sequence[str], known: Mapping[str, methods.Written], profile: Profile) -> None:
     if unknown := [each for each in chosen if each not in known]:
         raise MeasureError(
-            f"--method {unknown[0]}: the profile has no settings for it; it can try {', '.join(known)}. Set speculation "
-            "with that method in the profile, or by --set"
+            f"--method {unknown[0]}: the profile has no settings for it; it can try {', '.join(known)}. Set "
+            "speculation with that method in the profile, or by --set"
         )
     role = methods.generating(profile)
     if getattr(profile.roles, role.value).data_parallel > 1:

@@ -1,15 +1,17 @@
-"""Decision: an outcome as JSON."""
+"""Decision: a shape as JSON."""
 
 import json
 import math
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from launcher.quantize.outcome import Outcome
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
-def to_json(outcome: Outcome) -> str:
+def to_json(shape: "DataclassInstance", indent: int | None = 1) -> str:
     """All of it; numbers that JSON does not have are ``null``."""
-    return json.dumps(_plain(asdict(outcome)), indent=1) + "\n"
+    return json.dumps(_plain(asdict(shape)), indent=indent, ensure_ascii=False) + "\n"
 
 
 def _plain(value: object) -> object:

@@ -1,0 +1,211 @@
+"""The verbs that measure one deployment, and that make records of traffic fit to be given away."""
+
+import asyncio
+import re
+import sys
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from launcher import loader
+from launcher.commands.options import Output, OutputOption, RunDirectoryOption, SetOption, address, bearer
+from launcher.commands.run_by_default import RunByDefault
+from launcher.errors import MeasureError
+from launcher.local.run_directory import RunDirectory
+from launcher.measure import packages
+from launcher.measure.bench_shape import Benched, Settings
+from launcher.measure.figures_shape import Objectives
+from launcher.measure.load import Arrivals, Closed, Load, Open
+from launcher.measure.redacted import redacted
+from launcher.measure.served import is_url
+from launcher.measure.workload_file import Work
+from launcher.measure.workload_file import load as load_workload
+from launcher.screen import Screen
+
+app = typer.Typer(
+    cls=RunByDefault,
+    no_args_is_help=False,
+    help="Measure TTFT, time per token, throughput and goodput of a profile, a URL or what runs.",
+)
+_USUAL = 4
+"""Requests at once, where nothing is said."""
+KeyOption = Annotated[
+    str | None, typer.Option("--key", envvar="DUET_CLIENT_KEY", help="A client's key, where the server asks for one.")
+]
+WorkloadOption = Annotated[
+    str,
+    typer.Option("--workload", help="A shipped one, a YAML file, or JSON lines of real requests."),
+]
+
+
+@app.command("run")
+def run(
+    run_dir: RunDirectoryOption,
+    target: Annotated[
+        str | None, typer.Argument(metavar="PROFILE|URL", help="Without it: what runs in the run directory.")
+    ] = None,
+    workload: WorkloadOption = "chat",
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", min=1, max=4096, help="Closed loop: so many clients. Default: 4.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option("--rate", help="Open loop: so many requests a second.")] = None,
+    arrivals: Annotated[Arrivals | None, typer.Option("--arrivals", help="Of an open loop; default: poisson.")] = None,
+    speed: Annotated[float, typer.Option("--speed", help="Of a trace; 2 is twice as fast.")] = 1.0,
+    most: Annotated[int, typer.Option("--most", min=1, help="Of an open loop: requests at once.")] = 1024,
+    seconds: Annotated[float | None, typer.Option("--seconds", help="That are counted. Default: 30.")] = None,
+    requests: Annotated[
+        int | None, typer.Option("--requests", min=1, help="So many instead of so many seconds.")
+    ] = None,
+    warm_up: Annotated[float, typer.Option("--warm-up", min=0, help="Seconds before, not counted.")] = 5.0,
+    ttft: Annotated[
+        float | None, typer.Option("--ttft", help="Objective in seconds, for goodput. Default: the profile's.")
+    ] = None,
+    tpot: Annotated[float | None, typer.Option("--tpot", help="The same, of each further token.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed sends the same requests.")] = 0,
+    key: KeyOption = None,
+    model_name: Annotated[str | None, typer.Option("--model-name", help="Of several that a URL serves.")] = None,
+    overrides: SetOption = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The folder for the report, and for logs.")] = None,
+    again: Annotated[Path | None, typer.Option("--again", help="Measure as this report.json says.")] = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Send a workload to a profile (started for it), a URL or what runs, and report what its clients saw."""
+    packages.needed()
+    bearer(key)  # one that can be none is refused before anything starts
+    if again is not None:
+        from launcher.measure.report.document import again as read_again
+
+        known = read_again(_read(again), str(again))
+        settings, work, digest = known.settings, known.work, known.sent.digest
+        target = target or known.reference
+        chosen = [*(overrides or known.overrides)]
+    else:
+        load, digest, chosen = _load(concurrency, rate, arrivals, speed, most), None, overrides or []
+        work = load_workload(workload)
+        settings = _settings(load, work, seconds, requests, warm_up, seed)
+        settings = replace(settings, objectives=_objectives(target, chosen, run_dir, Objectives(ttft, tpot)))
+    if target is not None and is_url(target):
+        target = address(target, "a server's")
+    folder = out or Path(f"bench-{_name(target)}-{datetime.now():%Y%m%d-%H%M%S}")
+    screen = Screen(Console(stderr=True), "bench")
+    try:
+        benched = asyncio.run(
+            _measured(target, chosen, folder, work, settings, RunDirectory(run_dir.absolute()), key, model_name, screen)
+        )
+    finally:
+        screen.close()
+    _show(benched, folder, output, digest)
+
+
+async def _measured(
+    target: str | None,
+    overrides: list[str],
+    folder: Path,
+    work: Work,
+    settings: Settings,
+    directory: RunDirectory,
+    key: str | None,
+    model: str | None,
+    screen: Screen,
+) -> Benched:
+    from launcher.measure.bench import bench
+    from launcher.measure.served import measured, running
+    from launcher.measure.target import Target
+
+    async def measure(found: Target) -> Benched:
+        return await bench(
+            found,
+            work,
+            settings,
+            reference=target,
+            overrides=overrides,
+            command=redacted(["launcher", *sys.argv[1:]]),
+            is_ours=target is not None and not is_url(target),
+            tell=screen.progress,
+        )
+
+    if target is None:
+        return await measure(running(directory, key))
+    return await measured(target, overrides, folder, measure, screen.progress, key=key, model=model)
+
+
+def _show(benched: Benched, folder: Path, output: Output, digest: str | None) -> None:
+    from launcher.measure.report.document import document
+    from launcher.measure.report.files import write
+    from launcher.measure.report.table import table
+
+    if benched.figures.requests and benched.figures.failed == benched.figures.requests:
+        example = next(iter(benched.figures.examples.values()))
+        raise MeasureError(f"not one of {benched.figures.requests} requests was answered: {example}")
+    write(benched, folder)
+    if output is Output.JSON:
+        typer.echo(document(benched), nl=False)
+        return
+    console = Console(highlight=False)
+    for each in table(benched):
+        console.print(each)
+    if digest is not None and digest != benched.sent.digest:
+        console.print("note: this Duet makes other requests of that workload and seed than the report's did")
+    console.print(f"Report: {folder.absolute()}/report.html", soft_wrap=True, markup=False)
+
+
+def _load(concurrency: int | None, rate: float | None, arrivals: Arrivals | None, speed: float, most: int) -> Load:
+    if concurrency is not None and (rate is not None or arrivals is not None):
+        raise typer.BadParameter("--concurrency is of a closed loop, --rate and --arrivals of an open one: give either")
+    if arrivals is Arrivals.TRACE:
+        if rate is not None:
+            raise typer.BadParameter("a trace has its own times: leave out --rate, or give --speed")
+        return Open(arrivals, speed=speed, most=most)
+    if rate is not None or arrivals is not None:
+        if rate is None or rate <= 0:
+            raise typer.BadParameter("an open loop needs --rate, in requests a second")
+        return Open(arrivals or Arrivals.POISSON, rate, most=most)
+    return Closed(concurrency or _USUAL)
+
+
+def _settings(
+    load: Load, work: Work, seconds: float | None, requests: int | None, warm_up: float, seed: int
+) -> Settings:
+    if seconds is not None and requests is not None:
+        raise typer.BadParameter("give --seconds or --requests, not both")
+    is_trace = isinstance(load, Open) and load.arrivals is Arrivals.TRACE
+    if is_trace and not work.recorded:
+        raise typer.BadParameter("--arrivals trace needs records with times: --workload FILE.jsonl")
+    if seconds is not None and seconds <= 0:
+        raise typer.BadParameter("--seconds must be above 0")
+    if seconds is None and requests is None and not is_trace:
+        seconds = 30.0
+    return Settings(load, seed, seconds, requests, warm_up)
+
+
+def _objectives(target: str | None, overrides: list[str], run_dir: Path, given: Objectives) -> Objectives:
+    """Those that are given, else the profile's own."""
+    if target is not None and is_url(target):
+        return given
+    if target is not None:
+        own = loader.load(target, overrides).objectives
+        known = {name: getattr(own, name) for name in own.model_fields_set}
+    else:
+        plan = RunDirectory(run_dir.absolute()).read_plan()
+        known = dict(plan.objectives) if plan is not None else {}
+    return Objectives(
+        given.ttft if given.ttft is not None else known.get("ttft"),
+        given.tpot if given.tpot is not None else known.get("tpot"),
+    )
+
+
+def _name(target: str | None) -> str:
+    if target is None:
+        return "running"
+    return re.sub(r"[^A-Za-z0-9.]+", "-", target.partition("://")[2]) if is_url(target) else Path(target).stem
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as exc:
+        raise MeasureError(f"cannot read {file}: {exc.strerror}; name a report.json of `launcher bench`") from exc

@@ -1,0 +1,1 @@
+"""Reports of measurements: a table, one page, and the same figures for programs."""
