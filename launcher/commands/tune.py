@@ -49,7 +49,7 @@ def speculation(
     overrides: SetOption = None,
     model: ModelOption = None,
 ) -> None:
-    """Measure what speculation gives at each load; write the best schedule into PROFILE, or none where it brings none."""
+    """Measure what speculation gives at each load; write the best schedule into PROFILE, or none if it brings none."""
     from launcher.measure.figures_shape import Objectives
     from launcher.measure.packages import needed
     from launcher.speculation import session

@@ -115,6 +115,8 @@ def _choice(concurrency: int, off: _Cell, mine: Sequence[_Cell], cells: Sequence
             )
         elif gain.high < 1:
             reason = f"every K is slower; the best of them, {top.k}, gives {_percent(gain.value)}"
+        elif math.isinf(gain.high):
+            reason = f"K {top.k} seems to give {_percent(gain.value)}, but the time was too short to tell chance apart"
         else:
             reason = f"no gain is shown: the best K, {top.k}, gives {_percent(gain.value)} ({_range(gain)})"
         return Choice(concurrency, OFF, 0, Interval(1.0, 1.0, 1.0), _ratio(off, best, sure), reason)
@@ -159,7 +161,9 @@ def _ratio(one: _Cell, other: _Cell, sure: float) -> Interval:
     if other.goodput <= 0:  # any is infinitely more than none, once it is sure that there is any
         return Interval(math.inf, 0.0 if math.isinf(one.error) else math.inf, math.inf)
     value, half = one.goodput / other.goodput, sure * math.hypot(one.error, other.error)
-    return Interval(value, value * math.exp(-half), value * math.exp(min(half, 700.0)))
+    if not math.isfinite(half):
+        return Interval(value, 0.0, math.inf)
+    return Interval(value, value * math.exp(-half), value * math.exp(min(half, 100.0)))
 
 
 def _error(interval: Interval) -> float:

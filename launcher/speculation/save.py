@@ -54,9 +54,11 @@ def save(drafted: Draft, evidence: Evidence, context: Mapping[str, Any]) -> tupl
     """The evidence's file, and the copy of what was there before; raises :class:`MeasureError`."""
     beside = drafted.file.with_name(f"{drafted.file.stem}{SUFFIX}")
     try:
-        copy = None if drafted.before is None else _copied(drafted.file)
+        is_new = drafted.text != drafted.before
+        copy = _copied(drafted.file) if is_new and drafted.before is not None else None
         _replace(beside, json.dumps(to_data(evidence, context), indent=1, allow_nan=False) + "\n")
-        _replace(drafted.file, drafted.text)
+        if is_new:
+            _replace(drafted.file, drafted.text)
     except OSError as exc:
         raise MeasureError(f"{exc.filename}: cannot be written: {exc.strerror}; choose another place by --out") from exc
     return beside, copy

@@ -1,5 +1,6 @@
 """The story of `launcher tune speculation`: measure every K, choose, measure what was chosen, correct it."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -46,6 +47,7 @@ async def tune(wanted: Wanted, visit: Visitor, record: Record, say: Callable[[st
     """What ``record`` has is not measured again. ``say``: one line for each step. Raises :class:`MeasureError`."""
     await _sweep(wanted, visit, record, say)
     points = _points(record)
+    _refuse_short(points)
     chosen: tuple[Choice, ...] = ()
     for attempt in range(1, _ATTEMPTS + 1):
         evidence = conclude(wanted.profile, points, wanted.weights, wanted.engines, wanted.largest, chosen)
@@ -125,6 +127,16 @@ def _refuse_failures(record: Record, start: Start) -> None:
         raise MeasureError(
             f"{failed} of {asked} requests failed with {start.setting.name}: look at the logs in the work folder, or "
             "leave this K or method away (--k, --method)"
+        )
+
+
+def _refuse_short(points: Sequence[Point]) -> None:
+    short = sorted({each.concurrency for each in points if not each.k and not math.isfinite(each.goodput.high)})
+    if short:
+        raise MeasureError(
+            f"--seconds: at {', '.join(map(str, short))} at once a load was over before five answers had followed one "
+            "another, so that nothing is known of chance: measure longer, or let answers be shorter; take another "
+            "work folder (--work)"
         )
 
 

@@ -21,8 +21,11 @@ def with_speculation(
     from ruamel.yaml import YAML
     from ruamel.yaml.util import load_yaml_guess_indent
 
+    if what is None and below is None and not roles and not _says(text):
+        return text
     _, indent, offset = load_yaml_guess_indent(text)
     yaml = YAML()
+    yaml.representer.add_representer(type(None), _null)
     yaml.preserve_quotes = True
     yaml.width = 10_000
     yaml.indent(mapping=indent or 2, sequence=(offset or 0) + 2, offset=offset or 0)
@@ -47,6 +50,15 @@ def extending(base: str, description: str, what: Mapping[str, Value] | None, bel
     yaml.width = 10_000
     yaml.dump({"description": description, "extends": base}, out)
     return with_speculation(out.getvalue(), what, below=below or {}, roles={})
+
+
+def _says(text: str) -> bool:
+    return any(line.startswith(_KEY) for line in text.splitlines())
+
+
+def _null(representer: Any, _: None) -> Any:  # noqa: ANN401
+    """As people write it: an empty value looks forgotten."""
+    return representer.represent_scalar("tag:yaml.org,2002:null", "null")
 
 
 def _mapping(what: Mapping[str, Value] | None, below: Mapping[str, Value] | None) -> Any:  # noqa: ANN401

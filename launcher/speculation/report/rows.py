@@ -49,6 +49,8 @@ def times(ratio: Interval) -> str:
     """E.g. ``x 1.42 (1.35 to 1.50)``."""
     if not math.isfinite(ratio.value):
         return "from none to some"
+    if math.isinf(ratio.high):
+        return f"× {ratio.value:.2f} (interval unknown)"
     known = math.isfinite(ratio.high) and (ratio.low, ratio.high) != (ratio.value, ratio.value)
     return f"× {ratio.value:.2f}" + (f" ({ratio.low:.2f} to {ratio.high:.2f})" if known else "")
 
