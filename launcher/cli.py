@@ -10,6 +10,7 @@ from launcher.commands import (
     baseline,
     bench,
     cluster,
+    compare,
     doctor,
     profiles,
     quantize,
@@ -59,6 +60,7 @@ app.command("doctor")(doctor.diagnose)
 app.command("baseline")(baseline.record_baseline)
 app.add_typer(quantize.app, name="quantize")
 app.add_typer(bench.app, name="bench")
+app.command("compare")(compare.compare)
 app.add_typer(tune.app, name="tune")
 
 
