@@ -110,7 +110,7 @@ def _notes(asked: Asked, told: Sequence[BlockTold]) -> Iterator[str]:
     disturbed = [number + 1 for number, each in enumerate(told) if (each.others or 0.0) > _DISTURBED]
     if disturbed:
         which = ", ".join(map(str, disturbed))
-        yield f"other programs took more than {_DISTURBED:.0%} of this machine in blocks {which}: measure on an idle one"
+        yield f"other programs took more than {_DISTURBED:.0%} of the machine in blocks {which}: measure on an idle one"
 
 
 def by_side(told: Sequence[BlockTold]) -> Mapping[Side, Sequence[BlockTold]]:
