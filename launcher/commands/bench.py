@@ -28,7 +28,7 @@ from launcher.screen import Screen
 
 app = typer.Typer(
     cls=RunByDefault,
-    no_args_is_help=False,
+    no_args_is_help=True,
     help="Measure TTFT, time per token, throughput and goodput of a profile, a URL or what runs.",
 )
 _USUAL = 4
@@ -101,6 +101,19 @@ def run(
     _show(benched, folder, output, digest)
 
 
+@app.command("anonymise")
+def make_anonymous(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Real requests, JSON lines.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; it must not exist.")],
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of requests that do not say it.")] = 128,
+) -> None:
+    """Replace every word by a made-up one of the same length, and equal words by equal ones."""
+    from launcher.measure.anonymise import anonymise
+
+    count = anonymise(source, target, max_tokens)
+    typer.echo(f"{target}: {count:,} requests without their words; look at it before you give it away")
+
+
 async def _measured(
     target: str | None,
     overrides: list[str],
@@ -124,13 +137,20 @@ async def _measured(
             reference=target,
             overrides=overrides,
             command=redacted(["launcher", *sys.argv[1:]]),
-            is_ours=target is not None and not is_url(target),
+            ours=_processes(target, directory),
             tell=screen.progress,
         )
 
     if target is None:
         return await measure(running(directory, key))
     return await measured(target, overrides, folder, measure, screen.progress, key=key, model=model)
+
+
+def _processes(target: str | None, directory: RunDirectory) -> tuple[int, ...] | None:
+    """Of the deployment, beside this one and its children; ``None``: unknown."""
+    if target is None:
+        return (directory.running().launcher_pid,)
+    return None if is_url(target) else ()
 
 
 def _show(benched: Benched, folder: Path, output: Output, digest: str | None) -> None:

@@ -35,16 +35,17 @@ async def bench(
     reference: str | None,
     overrides: Sequence[str] = (),
     command: str = "",
-    is_ours: bool = False,
+    ours: Sequence[int] | None = None,
     tell: Tell = quiet,
 ) -> Benched:
-    """Measure a server that is there. ``is_ours``: this process started it, so that what else is busy can be told.
+    """Measure a server that is there. ``ours``: further processes of the deployment, which with their children are
+    not something else that is busy; ``None``: unknown, or on another machine.
 
     Raises :class:`launcher.errors.MeasureError` when nothing can be asked.
     """
     known = await conditions(target, command)
     requests = work.requests(settings.seed)
-    others, before, began = Others(), time.process_time(), time.monotonic()
+    others, before, began = Others(*(ours or ())), time.process_time(), time.monotonic()
     if settings.seconds is None:
         asked = requests[: settings.requests or len(requests)]
         warm = await _warmed(target, settings, tell)
@@ -58,7 +59,7 @@ async def bench(
         warmed_up = sum(each.sent < span.start for each in samples)
     usage = Usage(
         client=(time.process_time() - before) / max(1e-9, time.monotonic() - began),
-        others=others.share() if is_ours else None,
+        others=None if ours is None else others.share(),
     )
     made = figures(samples, span, settings.objectives)
     has_prefill = any(each.role == Role.PREFILL for each in target.engines)

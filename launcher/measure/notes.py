@@ -8,7 +8,6 @@ from launcher.measure.bench_shape import Settings, Usage
 from launcher.measure.counted import Counted
 from launcher.measure.figures_shape import Figures
 from launcher.measure.load import Open
-from launcher.measure.quantiles import needed
 from launcher.measure.sample import Sample
 from launcher.measure.steady import unsteady
 
@@ -46,7 +45,8 @@ def notes(
     if has_prefill and figures.paths and handed_over < _FEW_PREFILLED:
         reasons = ", ".join(f"{reason} {count}" for reason, count in figures.bypasses.items())
         yield f"only {handed_over:.0%} of the answers came by prefill and decode{f' ({reasons})' if reasons else ''}"
-    yield from _few(figures)
+    if math.isinf(figures.output_rate.high):
+        yield "the time was too short, against one answer, to say how sure rates are: measure longer"
     again = max(Counter(each.number for each in samples).values(), default=1)
     if again > 1:
         yield f"the workload has too few requests: each came up to {again} times, which prefix caches remember"
@@ -69,14 +69,3 @@ def _client(samples: Sequence[Sample], usage: Usage, settings: Settings, figures
             f"was busy, or {settings.load.most} requests were under way, the most at once; the load was not what was "
             "asked for"
         )
-
-
-def _few(figures: Figures) -> Iterator[str]:
-    missing = [percent for percent, told in figures.ttft.percentiles.items() if told is None]
-    if missing and figures.ttft.count:
-        yield (
-            f"{figures.ttft.count} answers are too few for p{missing[0]} and above: p{missing[0]} needs "
-            f"{needed(missing[0])}, or more where requests are slow together"
-        )
-    if math.isinf(figures.output_rate.high):
-        yield "the time was too short, against one answer, to say how sure rates are: measure longer"

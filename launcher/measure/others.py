@@ -1,5 +1,8 @@
 """Looks how busy this machine is with something else."""
 
+import os
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 import psutil
@@ -14,32 +17,40 @@ class _Used(NamedTuple):
 
 
 class Others:
-    """The share of all processors' time that others take from now on: all but this process and what it started."""
+    """The share of all processors' time that others take from now on: all but these processes and what they started."""
 
-    def __init__(self) -> None:
-        self._before = _look()
+    def __init__(self, *pids: int) -> None:
+        """``pids``: beside this process."""
+        self._ours = (os.getpid(), *pids)
+        self._before = _look(self._ours)
 
     def share(self) -> float:
         """So far, from 0 to 1."""
-        now = _look()
+        now = _look(self._ours)
         theirs = now.busy - self._before.busy - (now.ours - self._before.ours)
         return min(1.0, max(0.0, theirs / max(1e-9, now.there - self._before.there)))
 
 
-def _look() -> _Used:
+def _look(ours: Iterable[int]) -> _Used:
     times = psutil.cpu_times()
     counted = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")  # guests are within user
     there = sum(getattr(times, name, 0.0) for name in counted)
-    return _Used(there, there - times.idle - getattr(times, "iowait", 0.0), _ours())
+    return _Used(there, there - times.idle - getattr(times, "iowait", 0.0), _used(ours))
 
 
-def _ours() -> float:
-    me = psutil.Process()
+def _used(pids: Iterable[int]) -> float:
     used = 0.0
-    for process in (me, *me.children(recursive=True)):
-        try:
+    for process in _family(pids):
+        with suppress(psutil.Error):  # ended meanwhile
             times = process.cpu_times()
-        except psutil.Error:  # ended meanwhile
-            continue
-        used += times.user + times.system
+            used += times.user + times.system
     return used
+
+
+def _family(pids: Iterable[int]) -> set[psutil.Process]:
+    found: set[psutil.Process] = set()
+    for pid in pids:
+        with suppress(psutil.Error):
+            process = psutil.Process(pid)
+            found |= {process, *process.children(recursive=True)}
+    return found

@@ -97,13 +97,16 @@ async def _read(
             if (status := source.response.status_code) != httpx.codes.OK:
                 said = " ".join((await source.response.aread()).decode(errors="replace").split())
                 return f"HTTP {status}: {said[:_SHOWN]}"
-            async for event in source.aiter_sse():
+            is_done = False
+            async for event in source.aiter_sse():  # to its end, so that the connection can be used again
                 if event.data == "[DONE]":
-                    return _ended(seen)
+                    is_done = True
+                    continue
                 told = chunk(event.data)
                 if told.error is not None:
                     return f"an error in the stream: {told.error}"
                 seen.add(told, keep_text)
+        return _ended(seen) if is_done else "cut off: the stream ended before [DONE]"
     except httpx.TimeoutException as exc:
         return f"timeout: {type(exc).__name__}"
     except httpx.ConnectError as exc:
@@ -112,7 +115,6 @@ async def _read(
         return f"cut off: {type(exc).__name__} {exc}".rstrip()
     except (AttributeError, SSEError, TypeError, ValueError) as exc:
         return f"not the stream of OpenAI's API: {exc}"[:_SHOWN]
-    return "cut off: the stream ended before [DONE]"
 
 
 def _ended(seen: _Seen) -> str | None:

@@ -42,11 +42,11 @@ def load(reference: str) -> Work:
     path = _locate(reference)
     if path.suffix == ".jsonl":
         workload = Workload(description=f"Requests of {path.name}", records=path)
-        return Work(path.stem, workload, _recorded(path, workload.max_tokens))
+        return Work(path.stem, workload, recorded(path, workload.max_tokens))
     workload = _read(path)
     if workload.records is None:
         return Work(path.stem, workload)
-    return Work(path.stem, workload, _recorded(path.parent / workload.records.expanduser(), workload.max_tokens))
+    return Work(path.stem, workload, recorded(path.parent / workload.records.expanduser(), workload.max_tokens))
 
 
 def _read(path: Path) -> Workload:
@@ -74,7 +74,8 @@ def _locate(reference: str) -> Path:
     raise MeasureError(f"there is no workload {reference}; {hint}Shipped are: {', '.join(known)}; or name a file")
 
 
-def _recorded(path: Path, max_tokens: int) -> tuple[Request, ...]:
+def recorded(path: Path, max_tokens: int) -> tuple[Request, ...]:
+    """Requests of a file of JSON lines; raises :class:`MeasureError`."""
     try:
         with path.open(encoding="utf-8") as lines:
             return requests_of(lines, str(path), max_tokens)

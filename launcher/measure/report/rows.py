@@ -7,7 +7,7 @@ from launcher.measure.bench_shape import Benched
 from launcher.measure.counted import Counted
 from launcher.measure.figures_shape import Figures, Objectives
 from launcher.measure.interval import Interval
-from launcher.measure.quantiles import PERCENTS
+from launcher.measure.quantiles import PERCENTS, needed
 from launcher.measure.report.amounts import FEW, bounds, load, milliseconds, percent, rate
 
 
@@ -38,6 +38,15 @@ def latencies(figures: Figures) -> Iterator[tuple[str, str, list[Cell]]]:
 
 def _cell(interval: Interval | None) -> Cell:
     return Cell(FEW) if interval is None else Cell(milliseconds(interval.value), bounds(interval))
+
+
+def too_few(figures: Figures) -> str:
+    """What would be needed for percentiles that are not told; empty when all are."""
+    missing = [percent for percent, told in figures.ttft.percentiles.items() if told is None]
+    if not missing or not figures.ttft.count:
+        return ""
+    wanted = ", ".join(f"p{each} {needed(each)}" for each in missing)
+    return f"{FEW}: of {figures.ttft.count} answers; needed are for {wanted}, and more where requests are slow together"
 
 
 def rates(figures: Figures) -> Iterator[tuple[str, Cell]]:

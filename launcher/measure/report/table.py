@@ -19,6 +19,8 @@ def table(benched: Benched) -> Iterator[RenderableType]:
         shown = [Text.assemble(cell.value, (f"\n{cell.bounds}" if cell.bounds else "", "dim")) for cell in cells]
         latencies.add_row(name, *shown)
     yield latencies
+    if few := rows.too_few(benched.figures):
+        yield Text(few, style="dim")
     rates = _table("", "", "95 % interval")
     for name, cell in rows.rates(benched.figures):
         rates.add_row(name, cell.value, Text(cell.bounds, style="dim"))

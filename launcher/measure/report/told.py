@@ -33,6 +33,7 @@ def told(benched: Benched) -> dict[str, Any]:
         "asked": rows.asked(benched),
         "cards": list(_cards(benched)),
         "latencies": list(rows.latencies(figures)),
+        "too_few": rows.too_few(figures),
         "rates": list(rows.rates(figures)),
         "objectives": rows.objectives(figures.objectives),
         "requests": list(rows.requests(figures)),

@@ -1,6 +1,7 @@
 """A load against a server on a real socket: what is sent, and what becomes of it."""
 
 import asyncio
+import contextlib
 import json
 
 import pytest
@@ -141,6 +142,29 @@ async def test_a_server_that_goes_away_later_is_a_matter_of_samples():
         engine.faults += [Fault(), Fault(status=404), Fault(status=404), Fault(status=404)]
         samples = await drive(target(engine), prompts(5), Closed(1))
     assert [each.error is None for each in samples] == [True, False, False, False, True]
+
+
+async def test_a_connection_is_used_again():
+    opened = 0
+    events = b'data: {"choices": [{"text": "a", "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened
+        opened += 1
+        with contextlib.suppress(asyncio.IncompleteReadError), contextlib.closing(writer):
+            while True:
+                asked = (await reader.readuntil(b"\r\n\r\n")).lower()
+                await reader.readexactly(int(asked.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
+                writer.write(head + b"%x\r\n%s\r\n" % (len(events), events))
+                await writer.drain()
+                writer.write(b"0\r\n\r\n")
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        samples = await drive(Target("raw", url, "m"), prompts(6), Closed(2))
+    assert [each.error for each in samples] == [None] * 6
+    assert opened == 2
 
 
 async def test_progress_is_told():

@@ -5,10 +5,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from launcher.errors import MeasureError, ProfileError
+from launcher.errors import MeasureError, ProfileError, RunDirectoryError
+from launcher.local.run_directory import RunDirectory
 from launcher.measure.driver import drive
 from launcher.measure.load import Closed
-from launcher.measure.served import measured
+from launcher.measure.served import measured, running
 from launcher.measure.target import Target
 from tests.fakes.engine import FakeEngine
 from tests.launcher.measure.requests import prompts
@@ -74,6 +75,20 @@ async def test_a_url_without_a_model_says_what_to_do(tmp_path: Path, answer: tup
             await measured(engine.url, [], tmp_path, target_itself)
         named = await measured(engine.url, [], tmp_path, target_itself, model="mine")
     assert named.model == "mine"
+
+
+def test_without_a_deployment_in_the_run_directory_it_says_so(tmp_path: Path):
+    with pytest.raises(RunDirectoryError, match="nothing runs in"):
+        running(RunDirectory(tmp_path))
+
+
+async def test_what_runs_in_a_run_directory_is_measured_with_its_engines(tmp_path: Path, profile: Path):
+    async def work(target: Target) -> tuple[Target, Target]:
+        return target, running(RunDirectory(tmp_path / "run"), "secret")
+
+    started, found = await measured(str(profile), [], tmp_path, work)
+    assert (found.url, found.model, found.engines) == (started.url, started.model, started.engines)
+    assert found.headers == {"authorization": "Bearer secret"}
 
 
 async def test_a_url_where_nobody_listens_says_so(tmp_path: Path):

@@ -1,0 +1,25 @@
+"""Makes a file of records anonymous."""
+
+import json
+from pathlib import Path
+from random import SystemRandom
+
+from launcher.errors import MeasureError
+from launcher.measure.anonymous import anonymous
+from launcher.measure.workload_file import recorded
+
+
+def anonymise(source: Path, target: Path, max_tokens: int) -> int:
+    """How many requests were written, in the order of their times.
+
+    Raises :class:`MeasureError` when they cannot be read, made anonymous or written; then nothing is.
+    """
+    made = [*anonymous(recorded(source, max_tokens), SystemRandom())]
+    try:
+        with target.open("x", encoding="utf-8") as out:
+            out.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in made)
+    except FileExistsError as exc:
+        raise MeasureError(f"{target} exists already: name another file") from exc
+    except OSError as exc:
+        raise MeasureError(f"cannot write {target}: {exc.strerror}") from exc
+    return len(made)

@@ -1,0 +1,141 @@
+"""`launcher bench`, from the command line to its report."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import typer.testing
+
+from launcher.commands.bench import app
+from launcher.errors import MeasureError
+from launcher.measure.redacted import redacted
+from tests.fakes.engine import FakeEngine, Fault
+from tests.launcher.measure.background import Background
+from tests.launcher.quantize.test_report import Seen
+
+QUICK = ["--seconds", "0.5", "--warm-up", "0.1"]
+
+
+@pytest.fixture
+def engine():
+    with Background(FakeEngine(pace=0.0005)) as running:
+        yield running
+
+
+def bench(*arguments: object) -> str:
+    done = typer.testing.CliRunner().invoke(app, [*map(str, arguments)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_url_is_measured_and_reported(engine: FakeEngine, tmp_path: Path):
+    told = bench(engine.url, *QUICK, "--concurrency", 3, "--out", tmp_path / "out", "--ttft", 5, "--key", "sk-secret")
+    assert re.search(r"TTFT .*\nTPOT|TTFT(.|\n)*TPOT", told)
+    assert "100.0 %" in told
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["settings"]["load"] == {"concurrency": 3}
+    assert report["figures"]["failed"] == 0
+    assert report["figures"]["objectives"] == {"ttft": 5.0, "tpot": None}
+    assert report["figures"]["output_rate"]["value"] > 0
+    assert report["counted"]["generated"] > 0
+    assert report["warmed_up"] > 0
+    assert {"duet-serve", "python", "numpy", "vllm"} <= report["conditions"]["versions"].keys()
+    assert report["conditions"]["cores"] > 0
+    samples = [json.loads(line) for line in (tmp_path / "out" / "samples.jsonl").read_text().splitlines()]
+    assert len(samples) == report["figures"]["requests"] + report["warmed_up"]
+    assert all("secret" not in file.read_text() for file in (tmp_path / "out").iterdir())
+
+
+def test_the_page_needs_nothing_else(engine: FakeEngine, tmp_path: Path):
+    bench(engine.url, *QUICK, "--out", tmp_path, "--tpot", 0.01)
+    page = Seen((tmp_path / "report.html").read_text())
+    assert not page.tags & {"script", "link", "img", "iframe"}
+    assert all(link.startswith("#") for link in page.links)
+    assert len(page.ids) == len(set(page.ids))
+    for word in ("TTFT", "TPOT", "goodput", "p99", "seed", "digest of the requests"):
+        assert word in page.words
+
+
+def test_a_report_is_measured_again_from_its_own_file(engine: FakeEngine, tmp_path: Path):
+    records = tmp_path / "real.jsonl"
+    records.write_text("".join(json.dumps({"prompt": f"number {i}", "at": i / 100}) + "\n" for i in range(6)))
+    bench(engine.url, "--workload", records, "--arrivals", "trace", "--warm-up", 0, "--out", tmp_path / "first")
+    first = [json.loads(each.body) for each in engine.seen]
+    records.unlink()
+    bench("--again", tmp_path / "first" / "report.json", "--out", tmp_path / "second")
+    second = [json.loads(each.body) for each in engine.seen[len(first) :]]
+    assert sorted(map(json.dumps, second)) == sorted(map(json.dumps, first))
+    one, other = (json.loads((tmp_path / name / "report.json").read_text()) for name in ("first", "second"))
+    assert one["sent"] == other["sent"]
+    assert one["settings"] == other["settings"]
+
+
+def test_made_up_requests_are_the_same_again(engine: FakeEngine, tmp_path: Path):
+    bench(engine.url, "--workload", "mixed", "--requests", 12, "--warm-up", 0, "--seed", 4, "--out", tmp_path / "1")
+    first = [each.body for each in engine.seen]
+    bench("--again", tmp_path / "1" / "report.json", "--out", tmp_path / "2")
+    assert sorted(each.body for each in engine.seen[12:]) == sorted(first)
+
+
+def test_the_warm_up_of_a_run_by_number_sends_other_requests(engine: FakeEngine, tmp_path: Path):
+    bench(engine.url, "--requests", 5, "--warm-up", 0.1, "--rate", 500, "--out", tmp_path)
+    bodies = [each.body for each in engine.seen]
+    assert len(set(bodies)) == len(bodies)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["figures"]["requests"] in (4, 5)
+    assert report["warmed_up"] == len(bodies) - 5
+
+
+def test_failures_are_told_first(engine: FakeEngine, tmp_path: Path):
+    engine.faults += [Fault(), *[Fault(status=503)] * 2]
+    told = bench(engine.url, "--requests", 20, "--warm-up", 0, "--concurrency", 1, "--out", tmp_path)
+    assert re.search(r"note: 2 of \d+ requests failed", told)
+
+
+def test_where_no_request_is_answered_there_is_no_report(engine: FakeEngine, tmp_path: Path):
+    engine.faults += [Fault(status=500)] * 10
+    with pytest.raises(MeasureError, match=r"not one of \d+ requests was answered: HTTP 500"):
+        bench(engine.url, "--requests", 5, "--warm-up", 0, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--concurrency", 2, "--rate", 1], "closed loop"),
+        (["--arrivals", "poisson"], "--rate"),
+        (["--arrivals", "trace"], "needs records"),
+        (["--seconds", 1, "--requests", 1], "not both"),
+        (["--seconds", 0], "above 0"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(options: list, said: str):
+    done = typer.testing.CliRunner().invoke(app, ["http://127.0.0.1:1", *map(str, options)])
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}'])
+def test_a_file_that_is_no_report_is_refused(tmp_path: Path, text: str):
+    (tmp_path / "report.json").write_text(text)
+    with pytest.raises(MeasureError, match=r"is no report\.json"):
+        bench("--again", tmp_path / "report.json")
+
+
+def test_keys_and_hidden_settings_do_not_come_into_reports():
+    command = ["launcher", "bench", "x", "--key", "one", "--key=two", "--set", "env.TOKEN=three"]
+    command += ["--set=roles.decode.env.A=four", "--set", "proxy.port=5"]
+    assert redacted(command) == (
+        "launcher bench x --key '***' '--key=***' --set 'env.TOKEN=***' '--set=roles.decode.env.A=***' "
+        "--set proxy.port=5"
+    )
+
+
+def test_anonymise_is_a_verb_of_its_own(tmp_path: Path):
+    (tmp_path / "in.jsonl").write_text('{"prompt": "confidential"}\n')
+    told = bench("anonymise", tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    assert "1 requests without their words" in told
+    assert "confidential" not in (tmp_path / "out.jsonl").read_text()
