@@ -118,6 +118,8 @@ def _show(tuned: "Tuned") -> None:
     print_table(points)
     typer.echo()
     print_table(table)
+    for note in tuned.notes:
+        typer.echo(f"note: {note}")
     typer.echo(f"\n{tuned.evidence.verdict}")
 
 

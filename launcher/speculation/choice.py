@@ -173,19 +173,23 @@ def _error(interval: Interval) -> float:
 
 
 def _together(same: Sequence[Point], of: Callable[[Point], Interval]) -> Interval:
-    """Weighed by requests: a visit's own interval is too rough a guess to weigh it by."""
-    known = [(of(each), each.requests) for each in same if math.isfinite(of(each).high - of(each).low)]
-    total = sum(requests for _, requests in known)
-    if len(same) == 1 or not total:
+    """Weighed by requests: a visit's own interval is too rough a guess to weigh it by.
+
+    A visit without an interval of its own, as it was too slow for one, counts as no surer than the least sure one.
+    """
+    seen = [(of(each), each.requests) for each in same if math.isfinite(of(each).value)]
+    reach = [(each.high - each.low) / 2 / each.value for each, _ in seen if each.value and math.isfinite(each.high)]
+    total = sum(requests for _, requests in seen)
+    if len(same) == 1 or not total or not reach:
         return of(same[0])
-    shares = [requests / total for _, requests in known]
-    value = sum(share * each.value for share, (each, _) in zip(shares, known, strict=True))
-    half = math.sqrt(
-        sum((share * (each.high - each.low) / 2) ** 2 for share, (each, _) in zip(shares, known, strict=True))
-    )
+    shares = [requests / total for _, requests in seen]
+    values = [each.value for each, _ in seen]
+    halves = [(each.high - each.low) / 2 if math.isfinite(each.high) else max(reach) * each.value for each, _ in seen]
+    value = sum(share * each for share, each in zip(shares, values, strict=True))
+    half = math.sqrt(sum((share * each) ** 2 for share, each in zip(shares, halves, strict=True)))
     # What differs between visits more than their own intervals say widens the common one.
-    spread = sum((share * (each.value - value)) ** 2 for share, (each, _) in zip(shares, known, strict=True))
-    half = max(half, _SURE * math.sqrt(spread * len(known) / max(1, len(known) - 1)))
+    spread = sum((share * (each - value)) ** 2 for share, each in zip(shares, values, strict=True))
+    half = max(half, _SURE * math.sqrt(spread * len(seen) / max(1, len(seen) - 1)))
     return Interval(value, value - half, value + half)
 
 

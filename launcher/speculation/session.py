@@ -24,7 +24,7 @@ from launcher.speculation.evidence_file import plain
 from launcher.speculation.record import Record
 from launcher.speculation.save import Draft, draft
 from launcher.speculation.setting import Cell, Setting
-from launcher.speculation.tune import Wanted, tune
+from launcher.speculation.tune import Wanted, drifts, tune
 from launcher.speculation.visit import CONDITIONS, Deployments, Visitor
 
 _REQUESTS = 2000
@@ -62,7 +62,8 @@ class Tuned:
     evidence: Evidence
     drafted: Draft
     context: Mapping[str, JsonValue]
-    weights: Mapping[float, float]
+    notes: tuple[str, ...]
+    """What speaks against relying on it."""
 
 
 async def session(
@@ -121,9 +122,10 @@ async def session(
     what = methods.written(Setting(evidence.method, evidence.k, evidence.schedule), known)
     context = {**repeated, "conditions": _conditions(folder), "objectives": asdict(objectives)}
     context["weights"] = {str(each): share for each, share in weights.items()}
+    context["notes"] = drifts(record.visits)
     context["others"] = max((each.others for each in record.visits), default=0.0)
     context["visits"] = [plain(asdict(each)) for each in record.visits]
-    return Tuned(evidence, draft(asked.profile, what, out), plain(context), weights)
+    return Tuned(evidence, draft(asked.profile, what, out), plain(context), drifts(record.visits))
 
 
 _SENT = TypeAdapter(Sent)

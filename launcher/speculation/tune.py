@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from launcher.errors import MeasureError
 from launcher.measure.interval import Interval
@@ -12,11 +13,13 @@ from launcher.speculation.conclusion import best_fixed, conclude
 from launcher.speculation.confirmed import Confirmed, confirmed, corrected, told
 from launcher.speculation.evidence import Choice, Evidence, Point
 from launcher.speculation.record import Record
-from launcher.speculation.setting import Cell, Setting, Start
+from launcher.speculation.setting import Cell, Setting, Start, Visit
 from launcher.speculation.visit import Visitor
 
 _ROUNDS = 3
 """Of the sweep, at most: the later ones only measure what would change a choice."""
+_DRIFT = 0.15
+"""Share by which K 0 may differ between the beginning and the end of a sweep without a word."""
 _ATTEMPTS = 3
 """To find a schedule that gives what its parts promise."""
 _VISITS = 3
@@ -128,6 +131,22 @@ def _refuse_failures(record: Record, start: Start) -> None:
             f"{failed} of {asked} requests failed with {start.setting.name}: look at the logs in the work folder, or "
             "leave this K or method away (--k, --method)"
         )
+
+
+def drifts(visits: Sequence[Visit]) -> tuple[str, ...]:
+    """What speaks against relying on it: K 0 was not the same at the end of a sweep as at its beginning."""
+    found = []
+    off = [each for each in visits if each.stage.startswith("sweep") and not each.point.k]
+    for first, last in pairwise(sorted(off, key=lambda each: (each.point.concurrency, each.point.temperature))):
+        one, other = first.point, last.point
+        if (one.concurrency, one.temperature) != (other.concurrency, other.temperature) or not one.goodput.value:
+            continue
+        if abs(other.goodput.value / one.goodput.value - 1) > _DRIFT:
+            found.append(
+                f"K 0 gave {one.goodput.value:,.1f} tokens/s at {one.concurrency} at once, and later "
+                f"{other.goodput.value:,.1f}: the machine is not steady, so small gains may be chance"
+            )
+    return tuple(found)
 
 
 def _refuse_short(points: Sequence[Point]) -> None:

@@ -36,6 +36,7 @@ def render(evidence: Evidence, context: Mapping[str, Any]) -> str:
             "choice_columns": rows.CHOICE_COLUMNS,
             "points": rows.points(evidence),
             "point_columns": rows.POINT_COLUMNS,
+            "notes": context.get("notes", ()),
             "others": context.get("others", 0.0),
             "facts": facts,
         },

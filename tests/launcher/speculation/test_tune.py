@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from launcher.errors import MeasureError
+from launcher.measure.interval import Interval
 from launcher.speculation.evidence_file import from_data, plain, to_data
 from launcher.speculation.record import Record
 from launcher.speculation.schedule import k_at
 from launcher.speculation.setting import Visit
 from launcher.speculation.starts import sweep
-from launcher.speculation.tune import Wanted, tune
+from launcher.speculation.tune import Wanted, drifts, tune
 from tests.launcher.speculation.simulator import PUBLISHED, measured
 
 LOADS, KS = (1, 4, 8, 32), (1, 2, 4, 8)
@@ -133,6 +134,17 @@ def test_a_record_that_is_none_is_refused(tmp_path):
 async def test_failing_requests_end_the_tuning_with_the_setting_that_failed(tmp_path):
     with pytest.raises(MeasureError, match="failed with off"):
         await tuned(tmp_path, Served(fails=True))
+
+
+def test_a_k_0_that_is_slower_at_the_end_is_told():
+    first, last = (
+        Visit("sweep 1", number, "off", measured(PUBLISHED, "eagle", 0, 4, np.random.default_rng(0), 0.01))
+        for number in (0, 9)
+    )
+    assert drifts([first, last]) == ()
+    half = replace(last.point, goodput=Interval(0.5 * first.point.goodput.value, 0, 99))
+    (said,) = drifts([first, replace(last, point=half)])
+    assert "the machine is not steady" in said
 
 
 def test_k_0_is_first_and_last_and_the_others_are_shuffled_by_the_seed():
