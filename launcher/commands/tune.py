@@ -9,7 +9,8 @@ import platformdirs
 import typer
 from rich.console import Console
 
-from launcher.commands.options import ModelOption, SetOption, name_of, with_model
+from launcher.commands.bench import KeyOption
+from launcher.commands.options import ModelOption, SetOption, bearer, name_of, with_model
 from launcher.measure.redacted import redacted
 from launcher.screen import Screen
 from launcher.tables import new_table, print_table
@@ -45,6 +46,7 @@ def speculation(
     out: Annotated[Path | None, typer.Option("--out", help="Write a profile that extends PROFILE.")] = None,
     work: Annotated[Path | None, typer.Option("--work", help="Where it goes on after it was ended.")] = None,
     again: Annotated[Path | None, typer.Option("--again", help="Measure what this evidence's file did.")] = None,
+    key: KeyOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Measure, show the difference, write nothing.")] = False,
     overrides: SetOption = None,
     model: ModelOption = None,
@@ -57,6 +59,7 @@ def speculation(
     from launcher.speculation.save import difference, save
 
     needed()
+    bearer(key)
     if again is not None:
         asked, requests = session.again(again)
     elif profile is not None:

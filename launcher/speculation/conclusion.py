@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from launcher.measure.interval import Interval
 from launcher.speculation import schedule as schedules
-from launcher.speculation.choice import OFF, choices, goodput_ratio
+from launcher.speculation.choice import OFF, choices
 from launcher.speculation.evidence import Choice, Evidence, Origin, Point
 from launcher.speculation.model import Model, fit
+from launcher.speculation.ratios import goodput_ratio
 
 _LARGEST_GAIN = 100.0
 

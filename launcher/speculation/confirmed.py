@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from launcher.measure.interval import Interval
-from launcher.speculation.choice import LOSS, OFF, goodput_ratio
+from launcher.speculation.choice import LOSS, OFF
 from launcher.speculation.evidence import Choice, Point
+from launcher.speculation.pooling import pooled
+from launcher.speculation.ratios import goodput_ratio
 from launcher.speculation.setting import OFF as OFF_SETTING
 from launcher.speculation.setting import Setting, Visit
 
@@ -41,8 +43,9 @@ def confirmed(
     """By load, from the visits of one confirmation."""
     loads = sorted({each.point.concurrency for each in visits})
 
-    def of(setting: Setting, load: int) -> list[Point]:
-        return [each.point for each in visits if each.setting == setting.name and each.point.concurrency == load]
+    def of(setting: Setting, load: int) -> tuple[Point, ...]:
+        mine = (each for each in visits if each.setting == setting.name)
+        return pooled([each.point for each in mine if each.point.concurrency == load])
 
     return tuple(
         Confirmed(

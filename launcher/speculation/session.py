@@ -25,7 +25,7 @@ from launcher.speculation.record import Record
 from launcher.speculation.save import Draft, draft
 from launcher.speculation.setting import Cell, Setting
 from launcher.speculation.tune import Wanted, drifts, tune
-from launcher.speculation.visit import CONDITIONS, Deployments, Visitor
+from launcher.speculation.visit import CONDITIONS, Deployments
 
 _REQUESTS = 2000
 """Different ones, as nobody sends more in one load of one start; a prefix cache must not know them."""
@@ -74,7 +74,7 @@ async def session(
     tell: Tell,
     say: Callable[[str], None],
     command: str,
-    visitor: Callable[[Deployments], Visitor] = lambda deployments: deployments,
+    key: str | None = None,
 ) -> Tuned:
     """Raises :class:`LauncherError`: for what cannot be tuned before anything is started, where possible."""
     profile = loader.load(asked.profile, asked.overrides)
@@ -106,6 +106,7 @@ async def session(
         folder=folder,
         command=command,
         tell=tell,
+        key=key,
     )
     wanted = Wanted(
         profile=name,
@@ -118,7 +119,7 @@ async def session(
         seed=asked.seed,
         rounds=asked.rounds,
     )
-    evidence = await tune(wanted, visitor(deployments), record, say)
+    evidence = await tune(wanted, deployments, record, say)
     what = methods.written(Setting(evidence.method, evidence.k, evidence.schedule), known)
     context = {**repeated, "conditions": _conditions(folder), "objectives": asdict(objectives)}
     context["weights"] = {str(each): share for each, share in weights.items()}

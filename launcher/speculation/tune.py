@@ -8,10 +8,11 @@ from itertools import pairwise
 from launcher.errors import MeasureError
 from launcher.measure.interval import Interval
 from launcher.speculation import starts
-from launcher.speculation.choice import choices, pooled, undecided
+from launcher.speculation.choice import choices, undecided
 from launcher.speculation.conclusion import best_fixed, conclude
 from launcher.speculation.confirmed import Confirmed, confirmed, corrected, told
 from launcher.speculation.evidence import Choice, Evidence, Point
+from launcher.speculation.pooling import pooled
 from launcher.speculation.record import Record
 from launcher.speculation.setting import Cell, Setting, Start, Visit
 from launcher.speculation.visit import Visitor

@@ -55,6 +55,8 @@ class Deployments:
     folder: Path
     command: str
     tell: Tell
+    key: str | None = None
+    """A client's, where the profile's proxy asks for one."""
 
     async def __call__(self, start: Start, cells: Sequence[Cell], add: Callable[[Visit], None]) -> None:
         """Raises what the start of the deployment raises."""
@@ -74,7 +76,7 @@ class Deployments:
                     add(visit)
 
         folder = self.folder / f"{start.stage} {start.number}".replace(" ", "-")
-        await measured(self.reference, [*self.overrides, *what], folder, work, self.tell)
+        await measured(self.reference, [*self.overrides, *what], folder, work, self.tell, key=self.key)
 
     async def _measured(self, client: httpx.AsyncClient, target: Target, start: Start, cell: Cell) -> Visit:
         others, before = Others(), await counts(client, target.engines)

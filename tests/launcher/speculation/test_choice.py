@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from launcher.measure.interval import Interval
-from launcher.speculation.choice import choices, pooled, undecided
+from launcher.speculation.choice import choices, undecided
 from launcher.speculation.conclusion import conclude
+from launcher.speculation.pooling import pooled
 from tests.launcher.speculation.simulator import PUBLISHED, measured, point, truth
 
 LOADS, KS = (1, 4, 8, 16, 32), (0, 1, 2, 3, 4, 6, 8)
