@@ -11,15 +11,24 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from launcher import loader
-from launcher.commands.options import Output, OutputOption, RunDirectoryOption, SetOption, address, bearer
+from launcher.commands.load_options import LoadOptions, given, objectives_of, refuse_useless, settings_of
+from launcher.commands.options import (
+    ModelOption,
+    Output,
+    OutputOption,
+    RunDirectoryOption,
+    SetOption,
+    address,
+    bearer,
+    with_model,
+)
 from launcher.commands.run_by_default import RunByDefault
 from launcher.errors import MeasureError
 from launcher.local.run_directory import RunDirectory
 from launcher.measure import packages
 from launcher.measure.bench_shape import Benched, Settings
 from launcher.measure.figures_shape import Objectives
-from launcher.measure.load import Arrivals, Closed, Load, Open
+from launcher.measure.load import Arrivals
 from launcher.measure.redacted import redacted
 from launcher.measure.served import is_url
 from launcher.measure.workload_file import Work
@@ -31,8 +40,6 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Measure TTFT, time per token, throughput and goodput of a profile, a URL or what runs.",
 )
-_USUAL = 4
-"""Requests at once, where nothing is said."""
 KeyOption = Annotated[
     str | None, typer.Option("--key", envvar="DUET_CLIENT_KEY", help="A client's key, where the server asks for one.")
 ]
@@ -44,6 +51,7 @@ WorkloadOption = Annotated[
 
 @app.command("run")
 def run(
+    context: typer.Context,
     run_dir: RunDirectoryOption,
     target: Annotated[
         str | None, typer.Argument(metavar="PROFILE|URL", help="Without it: what runs in the run directory.")
@@ -69,6 +77,10 @@ def run(
     key: KeyOption = None,
     model_name: Annotated[str | None, typer.Option("--model-name", help="Of several that a URL serves.")] = None,
     overrides: SetOption = None,
+    model: ModelOption = None,
+    anonymise: Annotated[
+        bool, typer.Option("--anonymise", help="Send, and report, real requests in made-up words.")
+    ] = False,
     out: Annotated[Path | None, typer.Option("--out", help="The folder for the report, and for logs.")] = None,
     again: Annotated[Path | None, typer.Option("--again", help="Measure as this report.json says.")] = None,
     output: OutputOption = Output.TEXT,
@@ -76,18 +88,26 @@ def run(
     """Send a workload to a profile (started for it), a URL or what runs, and report what its clients saw."""
     packages.needed()
     bearer(key)  # one that can be none is refused before anything starts
+    written, chosen = given(context), with_model(overrides, model)
+    digest: str | None = None
     if again is not None:
         from launcher.measure.report.document import again as read_again
 
         known = read_again(_read(again), str(again))
         settings, work, digest = known.settings, known.work, known.sent.digest
         target = target or known.reference
-        chosen = [*(overrides or known.overrides)]
+        refuse_useless(written, target, again=True)
+        chosen = chosen or ([*known.overrides] if target == known.reference else [])
     else:
-        load, digest, chosen = _load(concurrency, rate, arrivals, speed, most), None, overrides or []
+        refuse_useless(written, target, again=False)
         work = load_workload(workload)
-        settings = _settings(load, work, seconds, requests, warm_up, seed)
-        settings = replace(settings, objectives=_objectives(target, chosen, run_dir, Objectives(ttft, tpot)))
+        options = LoadOptions(concurrency, rate, arrivals, speed, most, seconds, requests, warm_up, seed)
+        settings = settings_of(written, options, work)
+        settings = replace(settings, objectives=objectives_of(target, chosen, run_dir, Objectives(ttft, tpot)))
+    if anonymise:
+        from launcher.measure.anonymise import without_words
+
+        work = without_words(work)
     if target is not None and is_url(target):
         target = address(target, "a server's")
     folder = out or Path(f"bench-{_name(target)}-{datetime.now():%Y%m%d-%H%M%S}")
@@ -171,51 +191,6 @@ def _show(benched: Benched, folder: Path, output: Output, digest: str | None) ->
     if digest is not None and digest != benched.sent.digest:
         console.print("note: this Duet makes other requests of that workload and seed than the report's did")
     console.print(f"Report: {folder.absolute()}/report.html", soft_wrap=True, markup=False)
-
-
-def _load(concurrency: int | None, rate: float | None, arrivals: Arrivals | None, speed: float, most: int) -> Load:
-    if concurrency is not None and (rate is not None or arrivals is not None):
-        raise typer.BadParameter("--concurrency is of a closed loop, --rate and --arrivals of an open one: give either")
-    if arrivals is Arrivals.TRACE:
-        if rate is not None:
-            raise typer.BadParameter("a trace has its own times: leave out --rate, or give --speed")
-        return Open(arrivals, speed=speed, most=most)
-    if rate is not None or arrivals is not None:
-        if rate is None or rate <= 0:
-            raise typer.BadParameter("an open loop needs --rate, in requests a second")
-        return Open(arrivals or Arrivals.POISSON, rate, most=most)
-    return Closed(concurrency or _USUAL)
-
-
-def _settings(
-    load: Load, work: Work, seconds: float | None, requests: int | None, warm_up: float, seed: int
-) -> Settings:
-    if seconds is not None and requests is not None:
-        raise typer.BadParameter("give --seconds or --requests, not both")
-    is_trace = isinstance(load, Open) and load.arrivals is Arrivals.TRACE
-    if is_trace and not work.recorded:
-        raise typer.BadParameter("--arrivals trace needs records with times: --workload FILE.jsonl")
-    if seconds is not None and seconds <= 0:
-        raise typer.BadParameter("--seconds must be above 0")
-    if seconds is None and requests is None and not is_trace:
-        seconds = 30.0
-    return Settings(load, seed, seconds, requests, warm_up)
-
-
-def _objectives(target: str | None, overrides: list[str], run_dir: Path, given: Objectives) -> Objectives:
-    """Those that are given, else the profile's own."""
-    if target is not None and is_url(target):
-        return given
-    if target is not None:
-        own = loader.load(target, overrides).objectives
-        known = {name: getattr(own, name) for name in own.model_fields_set}
-    else:
-        plan = RunDirectory(run_dir.absolute()).read_plan()
-        known = dict(plan.objectives) if plan is not None else {}
-    return Objectives(
-        given.ttft if given.ttft is not None else known.get("ttft"),
-        given.tpot if given.tpot is not None else known.get("tpot"),
-    )
 
 
 def _name(target: str | None) -> str:

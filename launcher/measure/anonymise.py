@@ -1,12 +1,14 @@
-"""Makes a file of records anonymous."""
+"""Makes records anonymous: those of a file, or of a workload before it is sent."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from random import SystemRandom
 
 from launcher.errors import MeasureError
 from launcher.measure.anonymous import anonymous
-from launcher.measure.workload_file import recorded
+from launcher.measure.records import requests_of
+from launcher.measure.workload_file import Work, recorded
 
 
 def anonymise(source: Path, target: Path, max_tokens: int) -> int:
@@ -23,3 +25,11 @@ def anonymise(source: Path, target: Path, max_tokens: int) -> int:
     except OSError as exc:
         raise MeasureError(f"cannot write {target}: {exc.strerror}") from exc
     return len(made)
+
+
+def without_words(work: Work) -> Work:
+    """The same workload of made-up words; one that is made up already stays. Raises :class:`MeasureError`."""
+    if not work.recorded:
+        return work
+    lines = map(json.dumps, anonymous(work.recorded, SystemRandom()))
+    return replace(work, recorded=requests_of(lines, work.name, work.workload.max_tokens))

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from launcher.measure import rates
 from launcher.measure.figures_shape import Figures, Objectives, Span
 from launcher.measure.hopeless import kind_of
-from launcher.measure.interval import Interval
-from launcher.measure.quantiles import distribution
+from launcher.measure.quantiles import distribution, share
 from launcher.measure.sample import Sample
 
 
@@ -46,7 +45,7 @@ def figures(samples: Sequence[Sample], span: Span, objectives: Objectives) -> Fi
         request_rate=rates.rate(done, span, rates.ended),
         output_rate=rates.rate(done, span, rates.output),
         total_rate=rates.rate(done, span, lambda *of: rates.output(*of) + rates.prompt(*of)),
-        good_share=share(sum(is_good(each, objectives) for each in sent), len(sent)),
+        good_share=share([is_good(each, objectives) for each in sent]),
         goodput=rates.rate(good, span, rates.ended),
         good_output_rate=rates.rate(good, span, rates.output),
         prompt_tokens=_average(each.prompt_tokens for each in whole),
@@ -65,16 +64,6 @@ def is_good(sample: Sample, objectives: Objectives) -> bool:
     if objectives.ttft is not None and first > objectives.ttft:
         return False
     return objectives.tpot is None or sample.tpot is None or sample.tpot <= objectives.tpot
-
-
-def share(part: int, of: int) -> Interval:
-    """By the exact interval of Clopper and Pearson; of nothing it is from 0 to 1."""
-    from scipy import stats
-
-    if not of:
-        return Interval(float("nan"), 0.0, 1.0)
-    bounds = stats.binomtest(part, of).proportion_ci(method="exact")
-    return Interval(part / of, float(bounds.low), float(bounds.high))
 
 
 def _average(values: Iterable[int | None]) -> float:

@@ -3,10 +3,10 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from statistics import fmean, stdev
 
 from launcher.measure.figures_shape import Span
 from launcher.measure.interval import Interval
-from launcher.measure.quantiles import mean
 from launcher.measure.sample import Sample
 
 _MOST = 20
@@ -19,11 +19,14 @@ Amount = Callable[[Sample, float, float], float]
 
 
 def rate(samples: Sequence[Sample], span: Span, amount: Amount) -> Interval:
-    """Each second; without bounds where there are too few slices."""
+    """Each second, by Student's t of slices; without bounds where they are too few."""
+    from scipy import stats
+
     found = slices(samples, span, amount)
     if len(found) < _LEAST:
         return Interval(sum(found) / len(found) if found else 0.0, -math.inf, math.inf)
-    return mean(found)
+    far = stdev(found) * float(stats.t.ppf(0.975, len(found) - 1)) / math.sqrt(len(found))
+    return Interval(fmean(found), fmean(found) - far, fmean(found) + far)
 
 
 def slices(samples: Sequence[Sample], span: Span, amount: Amount) -> Sequence[float]:

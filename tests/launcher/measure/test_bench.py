@@ -73,6 +73,27 @@ def test_a_report_is_measured_again_from_its_own_file(engine: FakeEngine, tmp_pa
     assert one["settings"] == other["settings"]
 
 
+def test_real_requests_are_sent_and_reported_without_their_words(engine: FakeEngine, tmp_path: Path):
+    records = tmp_path / "real.jsonl"
+    records.write_text('{"prompt": "confidential confidential"}\n{"prompt": "confidential report"}\n')
+    options = ["--workload", records, "--anonymise", "--requests", 2, "--warm-up", 0, "--out", tmp_path / "out"]
+    bench(engine.url, *options)
+    prompts = [json.loads(each.body)["prompt"] for each in engine.seen]
+    assert "confidential" not in "".join(prompts)
+    assert len({word for prompt in prompts for word in prompt.split()}) == 2
+    assert all("confidential" not in file.read_text() for file in (tmp_path / "out").iterdir())
+
+
+def test_a_profile_is_started_and_judged_by_its_own_objectives(profile: Path, tmp_path: Path):
+    settings = ["--set", "objectives.ttft=7", "--set", "objectives.tpot=3"]
+    told = bench(profile, *settings, *QUICK, "--output", "json", "--tpot", 2, "--out", tmp_path / "out")
+    report = json.loads(told[told.index("\n{") :])
+    assert report["figures"]["objectives"] == {"ttft": 7, "tpot": 2}
+    assert report["overrides"] == ["objectives.ttft=7", "objectives.tpot=3"]
+    assert report["figures"]["paths"] == {"pd": 1}
+    assert (tmp_path / "out" / "run" / "plan.json").is_file()
+
+
 def test_made_up_requests_are_the_same_again(engine: FakeEngine, tmp_path: Path):
     bench(engine.url, "--workload", "mixed", "--requests", 12, "--warm-up", 0, "--seed", 4, "--out", tmp_path / "1")
     first = [each.body for each in engine.seen]
@@ -105,7 +126,12 @@ def test_where_no_request_is_answered_there_is_no_report(engine: FakeEngine, tmp
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--concurrency", 2, "--rate", 1], "closed loop"),
+        (["--concurrency", 2, "--rate", 1], "--rate does nothing here"),
+        (["--most", 5], "needs --rate"),
+        (["--speed", 2], "--arrivals trace"),
+        (["--arrivals", "trace", "--rate", 2], "--speed instead"),
+        (["--anonymise"], "made up"),
+        (["--set", "proxy.port=1"], "a URL is measured as it is"),
         (["--arrivals", "poisson"], "--rate"),
         (["--arrivals", "trace"], "needs records"),
         (["--seconds", 1, "--requests", 1], "not both"),
@@ -115,7 +141,14 @@ def test_where_no_request_is_answered_there_is_no_report(engine: FakeEngine, tmp
 def test_options_that_contradict_each_other_are_refused(options: list, said: str):
     done = typer.testing.CliRunner().invoke(app, ["http://127.0.0.1:1", *map(str, options)])
     assert done.exit_code == 2
-    assert said in done.output
+    assert said in " ".join(done.output.replace("│", " ").split())
+
+
+def test_a_repetition_takes_its_load_from_the_report(engine: FakeEngine, tmp_path: Path):
+    bench(engine.url, "--requests", 2, "--warm-up", 0, "--out", tmp_path)
+    done = typer.testing.CliRunner().invoke(app, ["--again", str(tmp_path / "report.json"), "--rate", "3"])
+    assert done.exit_code == 2
+    assert "takes it from the report" in " ".join(done.output.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}'])

@@ -1,5 +1,8 @@
 """What is measured is there meanwhile, and gone afterwards."""
 
+import asyncio
+import os
+import signal
 from pathlib import Path
 
 import psutil
@@ -51,6 +54,20 @@ async def test_what_the_work_raises_comes_out_as_it_is_and_nothing_is_left(tmp_p
 
     with pytest.raises(MeasureError, match=r"^no$"):
         await measured(str(profile), [], tmp_path, work)
+    assert not [each for each in seen if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+
+
+async def test_an_interruption_ends_the_deployment_and_the_command(tmp_path: Path, profile: Path):
+    seen = []
+
+    async def work(target: Target) -> None:
+        seen.extend(psutil.Process().children(recursive=True))
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.Event().wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        await measured(str(profile), [], tmp_path, work)
+    assert seen
     assert not [each for each in seen if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
 
 
