@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from launcher.errors import MeasureError
-from launcher.speculation.evidence_file import numbers, plain
+from launcher.plain import plain
+from launcher.speculation.evidence_file import numbers
 from launcher.speculation.setting import Cell, Start, Visit
 
 _VISIT = TypeAdapter(Visit)

@@ -17,10 +17,10 @@ from launcher.measure.request import Request
 from launcher.measure.telling import Tell
 from launcher.measure.workload import Workload
 from launcher.measure.workload_file import Work, load
+from launcher.plain import plain
 from launcher.profile import Profile
 from launcher.speculation import methods
 from launcher.speculation.evidence import Evidence
-from launcher.speculation.evidence_file import plain
 from launcher.speculation.record import Record
 from launcher.speculation.save import Draft, draft
 from launcher.speculation.setting import Cell, Setting

@@ -8,7 +8,8 @@ import pytest
 
 from launcher.errors import MeasureError
 from launcher.measure.interval import Interval
-from launcher.speculation.evidence_file import from_data, plain, to_data
+from launcher.plain import plain
+from launcher.speculation.evidence_file import from_data, to_data
 from launcher.speculation.record import Record
 from launcher.speculation.schedule import k_at
 from launcher.speculation.setting import Visit
