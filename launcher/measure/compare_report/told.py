@@ -11,6 +11,7 @@ from launcher.measure.bench_shape import Sent
 from launcher.measure.compare_asked import VERSION, Asked, Compared
 from launcher.measure.compare_report import plots, rows
 from launcher.measure.compare_shape import Verdict
+from launcher.measure.report.amounts import load
 from launcher.measure.workload import Workload
 from launcher.measure.workload_file import Work
 from launcher.plain import to_json
@@ -43,7 +44,11 @@ def again(text: bytes, file: str) -> tuple[Asked, Work]:
 
 
 def _values(of: Compared) -> dict[str, Any]:
-    facts: list[tuple[str, object]] = [("workload", of.sent.name), ("seed", of.asked.seed), ("load", of.asked.load)]
+    facts: list[tuple[str, object]] = [
+        ("workload", of.sent.name),
+        ("seed", of.asked.seed),
+        ("load", load(of.asked.load)),
+    ]
     for side, told in of.conditions.items():
         versions = ", ".join(f"{name} {version}" for name, version in sorted(told.versions.items()))
         facts += [(f"versions of {side.upper()}", versions), (f"command of {side.upper()}", told.command)]
