@@ -6,12 +6,14 @@ import sys
 import typer
 
 from launcher.commands import (
+    ab,
     advise,
     baseline,
     bench,
     cluster,
     compare,
     doctor,
+    operate,
     profiles,
     quantize,
     reading,
@@ -62,6 +64,8 @@ app.add_typer(quantize.app, name="quantize")
 app.add_typer(bench.app, name="bench")
 app.command("compare")(compare.compare)
 app.add_typer(tune.app, name="tune")
+app.add_typer(operate.app, name="operate")
+app.add_typer(ab.app, name="ab")
 
 
 def main() -> None:

@@ -159,6 +159,7 @@ def _of_role(profile: Profile, role: Role, settings: RoleSettings) -> dict[str, 
         "enforce-eager": settings.enforce_eager or None,
         "distributed-executor-backend": _executor(profile, settings),
         "speculative-config": _speculation(profile.speculation_of(role), role),
+        "per-request-spec-decode-metrics": _reported(profile.speculation_of(role), role),
     }
 
 
@@ -187,6 +188,7 @@ PROFILE_KEYS: Mapping[str, str] = {
     "quantization": "quantization.weights",
     "kv-cache-dtype": "quantization.kv_cache_dtype",
     "speculative-config": "speculation",
+    "per-request-spec-decode-metrics": "speculation.report_acceptance",
     "kv-transfer-config": "kv_transfer",
     "port": "ports.engine",
     "otlp-traces-endpoint": "proxy.tracing",
@@ -269,6 +271,12 @@ def _speculation(speculation: Speculation | None, role: Role) -> str | None:
     if suffix is not None:
         config |= {f"suffix_decoding_{key}": value for key, value in suffix.model_dump().items()}
     return json.dumps({key: value for key, value in config.items() if value is not None})
+
+
+def _reported(speculation: Speculation | None, role: Role) -> str | None:
+    if speculation is None or role is Role.PREFILL or not speculation.report_acceptance:
+        return None
+    return "summary"
 
 
 def _flag(name: str, value: JsonValue) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Shape: exactly what will run. JSON-able; the same profile on the same machine gives the same bytes."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 from launcher.profile import Device
 from proxy.topology import ConnectorKind, Role
@@ -118,6 +118,12 @@ class Plan:
     def instance_names(self) -> tuple[str, ...]:
         """All processes, in the order they start."""
         return (*(engine.name for engine in self.engines), self.proxy.name)
+
+
+def with_argv(plan: Plan, name: str, argv: Sequence[str]) -> Plan:
+    """The plan with another command line of one engine."""
+    engines = (replace(engine, argv=tuple(argv)) if engine.name == name else engine for engine in plan.engines)
+    return replace(plan, engines=tuple(engines))
 
 
 def to_json(plan: Plan) -> str:

@@ -27,6 +27,20 @@ def _pool(over: Data, main: Data) -> Data:
     return merged(base, over)
 
 
+def _unreported(profile: Profile) -> Iterator[tuple[KeyPath, str]]:
+    """Rules go by an acceptance that no engine would tell."""
+    pools = [(pool, role) for pool in profile.by_pool().values() for role, _ in pool.roles.items()]
+    found = (pool.speculation_of(role) for pool, role in pools)
+    if any(each.report_acceptance for each in found if each is not None):
+        return
+    for number, rule in enumerate(profile.proxy.pools.rules):
+        if rule.when.expected_acceptance is not None:
+            yield (
+                ("proxy", "pools", "rules", number, "when", "expected_acceptance"),
+                "no engine tells how many draft tokens were accepted: set speculation.report_acceptance: true",
+            )
+
+
 def merged(below: Data, above: Data) -> Data:
     """Mappings merge key by key; anything else of ``above`` replaces what is ``below``."""
     found = dict(below)
@@ -45,5 +59,6 @@ def faults(profile: Profile, written: Value) -> Iterator[tuple[KeyPath, str]]:
         for key in _NAMES if isinstance(model, dict) else ():
             if key in model:  # type: ignore[operator]
                 yield ("pools", name, "model", key), f"all pools serve the same names: remove it, or set model.{key}"
+    yield from _unreported(profile)
     for where, fault in rule_faults(profile.proxy.pools.rules, profile.pools):
         yield ("proxy", "pools", "rules", *where), fault

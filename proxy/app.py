@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from proxy.admission import Admission
-from proxy.api.completions import completion_routes
+from proxy.api.completions import Divided, completion_routes
 from proxy.api.failures import add_failure_handlers
 from proxy.api.gate import Gate
 from proxy.api.ops import ops_routes, public_ops_routes
@@ -28,6 +28,9 @@ from proxy.engine import EngineClient
 from proxy.engines_page import EnginesPage
 from proxy.evidence import NoEvidence
 from proxy.exchange import Exchange
+from proxy.experiment.gauges import SplitGauges
+from proxy.experiment.observer import Observer
+from proxy.experiment.shadow import Shadow
 from proxy.exposition import Exposition
 from proxy.fallback import Answering, Fallback
 from proxy.follow import ConfigFollower
@@ -43,9 +46,12 @@ from proxy.pool import Pool
 from proxy.proof.canary import Canary
 from proxy.proof.drift import DriftWatch
 from proxy.proof.prover import Prover
+from proxy.record import Outcome, Record
 from proxy.reference import load as load_reference
 from proxy.release import Releases
+from proxy.rules import Rules
 from proxy.settings import Policy, Settings
+from proxy.splitter import Splitter
 from proxy.steering import Steering
 from proxy.tracing import tracer as tracer_of
 
@@ -94,7 +100,14 @@ def create_apps(
         answers = load_reference(Path(settings.reference.file))
         drift = DriftWatch(pool, client, answers, settings.reference.interval)
     discoverer = _discoverer(config, pool, monitor)
-    follow = None if discoverer is None else discoverer.follow
+    splitter = Splitter(config)
+    observer = Observer(splitter, path)
+    registry.register(SplitGauges(splitter))
+
+    def follow(new: ProxyConfig) -> None:
+        (pool if discoverer is None else discoverer).follow(new)
+        splitter.follow(new)
+
     known_at = None if discoverer is None else lambda: discoverer.known_at
     estimates = settings.selection.prefill is Policy.TTFT
     registry.register(Gauges(pool, admission, settings.alerts, queues=estimates, known_at=known_at))
@@ -105,6 +118,7 @@ def create_apps(
         try:
             if discoverer is not None:
                 await discoverer.first(lambda: admission.closing)
+            observer.look()  # a guard may have ended the experiment before this process began
             await monitor.check()
             await prover.first(lambda: admission.closing)
             async with asyncio.TaskGroup() as tasks:
@@ -112,6 +126,7 @@ def create_apps(
                 others = [
                     tasks.create_task(prover.run(), name="canaries"),
                     tasks.create_task(history.run(), name="history"),
+                    tasks.create_task(observer.run(), name="experiment"),
                 ]
                 if follower is not None:
                     others.append(tasks.create_task(follower.run(), name="configuration"))
@@ -127,6 +142,8 @@ def create_apps(
                 for task in (watching, *others):
                     task.cancel()
         finally:
+            await shadow.aclose()
+            observer.look()
             if discoverer is not None:
                 await discoverer.aclose()
             await prover.aclose()
@@ -140,9 +157,16 @@ def create_apps(
     dispatcher: Answering = Dispatcher(settings, pool, steering, client, metrics, releases)
     if settings.pools.rules or any(instance.pool for instance in config.topology.instances):
         dispatcher = Fallback(dispatcher, pool, metrics)
-    ops = ops_routes(
-        settings, pool, admission, follower, discoverer, exposition, EnginesPage(pool, settings.frozen_after), prover
-    )
+    shadow = Shadow(splitter, dispatcher, metrics, observer)
+    rules = Rules(settings.pools)
+
+    def told(record: Record, outcome: Outcome) -> None:
+        rules.finished(record, outcome)
+        observer.finished(record, outcome)
+
+    divided = Divided(rules, splitter, shadow, told)
+    engines = EnginesPage(pool, settings.frozen_after)
+    ops = ops_routes(settings, pool, admission, follower, discoverer, exposition, engines, prover, observer)
     overview = Overview(settings, pool, admission, follower, discoverer, totals, history, failures, path)
     ops.include_router(overview_routes(overview))
     ops.include_router(page_routes())
@@ -162,7 +186,7 @@ def create_apps(
     add_failure_handlers(app)
     keyring = Keyring(settings.client_keys) if settings.client_keys else None
     hides_keys = keyring is not None or settings.engine_key_env is not None
-    routes = completion_routes(dispatcher, settings, admission, metrics, tracer)
+    routes = completion_routes(dispatcher, settings, admission, metrics, tracer, divided)
     gate = Gate(
         *(routes, app),
         keyring=keyring,

@@ -14,9 +14,10 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from proxy.pools import MAIN, OF_POOLS, rule_faults
 from proxy.settings import STRICT, Settings
+from proxy.split import Split, split_faults
 from proxy.topology import Topology
 
-VERSION: Literal[4] = 4
+VERSION: Literal[5] = 5
 ABOUT = "about.json"
 """Beside the file: what the launcher tells people of the deployment; the proxy only passes it on."""
 
@@ -47,7 +48,9 @@ class ProxyConfig:
     """With it the topology only tells the connector."""
     draining: tuple[str, ...] = ()
     """Names of instances that get no new requests; those they have are finished."""
-    version: Literal[4] = VERSION
+    split: Split | None = None
+    """How the requests that no rule takes are divided among pools; with several pools only."""
+    version: Literal[5] = VERSION
     """Of this file's format."""
 
 
@@ -94,6 +97,12 @@ def load(path: Path) -> ProxyConfig:
         )
     for where, fault in rule_faults(config.settings.pools.rules, pools):
         raise ConfigError(f"{path}: settings.pools.rules.{'.'.join(map(str, where))}: {fault}")
+    if config.split is None:
+        return config
+    if config.discovery is not None:
+        raise ConfigError(f"{path}: split: there are no pools in a cluster: remove it")
+    for key, fault in split_faults(config.split, pools):
+        raise ConfigError(f"{path}: split.{key}: {fault}")
     return config
 
 

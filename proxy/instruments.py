@@ -45,6 +45,8 @@ LABELS: Mapping[str, str] = {
     "phase": "what the client did not wait for: `upload` (its own body), `queue`, `prefill`, `first_event` (decode "
     "was asked), `answer`",
     "pool": "a name below `pools` in the profile, or `main`",
+    "arm": "a pool to which a split sends requests, or its shadow",
+    "temperature": "`0`, or the upper bound of the band, which is part of it: `0.5`, `1` or `above`",
     "alert": "a key of `proxy.alerts`",
     "engine": "an instance's name in the configuration",
     "prefill": "a prefill instance's name",
@@ -79,6 +81,13 @@ PAUSE = _seconds(
 )
 PROMPT_TOKENS = _counter("duet_prompt_tokens", _SERVED, "Of prompts whose answers tell it.", "tokens")
 COMPLETION_TOKENS = _counter("duet_completion_tokens", _SERVED, "Of answers that tell it.", "tokens")
+DRAFTED_TOKENS = _counter(
+    "duet_drafted_tokens",
+    ("temperature",),
+    "Drafted for answers that tell it (`speculation.report_acceptance`), by the temperature of their requests.",
+    "tokens",
+)
+ACCEPTED_TOKENS = _counter("duet_accepted_tokens", ("temperature",), "Those that the model accepted.", "tokens")
 USAGE_UNKNOWN = _counter(
     "duet_usage_unknown",
     _SERVED,
@@ -112,6 +121,28 @@ INSTANCE_POOL = _gauge(
     ("engine", "pool"),
     "Always 1; tells the pool of an instance, to join with its other metrics.",
     "1",
+)
+
+# Of a split.
+ARM_REQUESTS = _counter(
+    "duet_arm_requests",
+    ("arm", "outcome"),
+    "Finished requests that a split has sent to this pool and that it served or failed, copies for a shadow too. "
+    "Metrics of arms are shown only where there is a split.",
+)
+ARM_TTFT = _seconds("duet_arm_ttft_seconds", ("arm",), TTFT_SECONDS, "As `duet_ttft_seconds`.")
+ARM_TPOT = _seconds(
+    "duet_arm_time_per_output_token_seconds",
+    ("arm",),
+    TOKEN_SECONDS,
+    "As `duet_time_per_output_token_seconds`, of answers that tell their tokens.",
+)
+ARM_SHARE = _gauge("duet_arm_share", ("arm",), "Of the sessions or requests that are divided, this arm's.", "0 to 1")
+NOT_COPIED = _counter(
+    "duet_shadow_not_copied", ("pool",), "Requests of which a shadow got no copy, as too many were under way."
+)
+EXPERIMENT_ENDED = _gauge(
+    "duet_experiment_ended", (), "1 when a guard has ended the split's experiment: all goes to arm A."
 )
 
 # Of admission.
@@ -236,9 +267,11 @@ THRESHOLD = _gauge(
 GROUPS: Mapping[str, tuple[Instrument, ...]] = {
     "Requests": (
         *(REQUESTS, DURATION, TTFT, TPOT, PAUSE, PROMPT_TOKENS, COMPLETION_TOKENS, USAGE_UNKNOWN),
+        *(DRAFTED_TOKENS, ACCEPTED_TOKENS),
         *(BYPASSED, RETRIES, REFUSED, DISCONNECTS),
     ),
     "Pools": (POOL_REQUESTS, POOL_TTFT, POOL_TPOT, POOL_FALLBACKS, INSTANCE_POOL),
+    "Splits": (ARM_REQUESTS, ARM_TTFT, ARM_TPOT, ARM_SHARE, NOT_COPIED, EXPERIMENT_ENDED),
     "Admission": (WAIT, INSIDE, WAITING, HELD, DRAINING),
     "Hand-overs": (HANDOFF, HANDOVERS, HANDOVER, WITHOUT_KV, KV_STRANDED, KV_RELEASED),
     "Pairs": (CANARIES, VERDICT, PROOF_AGE, PROVEN, SPEED, USABLE, PAIR_BREAKER, PAIR_SUSPENDED, SILENTLY_OFF),

@@ -25,6 +25,14 @@ _STATUSES = {status: str(status) for status in (*map(int, HTTPStatus), ClientGon
 OTHER = "other"
 """The label of a model that nobody serves: clients may write what they like."""
 
+_BANDS = (0.0, 0.5, 1.0)
+"""Of temperature: the upper bounds of bands, which are part of them."""
+
+
+def _band(temperature: float) -> str:
+    return next((f"{bound:g}" for bound in _BANDS if temperature <= bound), "above")
+
+
 _SOON = 0.1
 """Seconds."""
 _MANY = 256
@@ -139,6 +147,7 @@ class Metrics:
         self._tpot = histogram(known.TPOT)
         self._usage_unknown = counter(known.USAGE_UNKNOWN)
         self._bypassed = counter(known.BYPASSED)
+        self._drafted, self._accepted = counter(known.DRAFTED_TOKENS), counter(known.ACCEPTED_TOKENS)
         self._retries = counter(known.RETRIES)
         self._refused = counter(known.REFUSED)
         self._disconnects = counter(known.DISCONNECTS)
@@ -148,6 +157,8 @@ class Metrics:
         self._opened, self._suspended = counter(known.BREAKER_OPENED), counter(known.PAIR_SUSPENDED)
         self._pool_requests, self._pool_fallbacks = counter(known.POOL_REQUESTS), counter(known.POOL_FALLBACKS)
         self._pool_ttft, self._pool_tpot = histogram(known.POOL_TTFT), histogram(known.POOL_TPOT)
+        self._arm_requests, self._not_copied = counter(known.ARM_REQUESTS), counter(known.NOT_COPIED)
+        self._arm_ttft, self._arm_tpot = histogram(known.ARM_TTFT), histogram(known.ARM_TPOT)
         self.waited = times(known.WAIT)
         self._handoff = times(known.HANDOFF)
         self.kv_stranded = plain(known.KV_STRANDED)
@@ -212,6 +223,24 @@ class Metrics:
             self._kept.add(failure_of(record, status, outcome))
         self._note(self._finished, record, status, outcome, trace, time.monotonic())
 
+    def copied(self, record: Record, outcome: Outcome) -> None:
+        """Count a copy of a request for the arm that it went to, and nowhere else."""
+        self._note(self._of_arm, record, outcome, time.monotonic())
+
+    def not_copied(self, pool: str) -> None:
+        """No copy was made, as too many are under way."""
+        self._not_copied.of(pool).inc()
+
+    def _of_arm(self, record: Record, outcome: Outcome, now: float) -> None:
+        if record.arm is None or record.fell_back_from is not None:
+            return
+        self._sums[self._arm_requests.of(record.arm, outcome)] += 1
+        if record.ttft is not None:
+            self._arm_ttft.of(record.arm).observe(record.ttft)
+        tpot = record.tpot(now) if outcome is Outcome.OK else None
+        if tpot is not None:
+            self._arm_tpot.of(record.arm).observe(tpot)
+
     def flush(self) -> None:
         """Write what is noted."""
         noted, self._later = self._later, []
@@ -244,8 +273,13 @@ class Metrics:
         served.duration.observe(now - record.started, exemplar)
         if record.pool is not None:
             self._sums[self._pool_requests.of(record.pool, outcome)] += 1
+        self._of_arm(record, outcome, now)
         if record.bypass is not None:
             self._bypassed.of(record.bypass).inc()
+        if record.drafted is not None:
+            band = _band(record.temperature)
+            self._drafted.of(band).inc(record.drafted.drafted)
+            self._accepted.of(band).inc(record.drafted.accepted)
         if outcome is Outcome.LEFT:
             self._disconnects.of(record.phase).inc()
         usage = record.usage

@@ -51,6 +51,30 @@ class PromptTokens:
     """So many at most."""
 
 
+def _in_order(given: "Between") -> "Between":
+    if given.min is None and given.max is None:
+        raise ValueError("give min, max or both")
+    if given.min is not None and given.max is not None and given.min > given.max:
+        raise ValueError(f"nothing is {given.min:g} or more and {given.max:g} at most: min is above max")
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Numbers, bounds included."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    min: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """So much or more."""
+    max: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """So much at most."""
+
+    def has(self, value: float) -> bool:
+        """Whether a number is between them."""
+        return (self.min is None or value >= self.min) and (self.max is None or value <= self.max)
+
+
 @dataclass(frozen=True, slots=True)
 class When:
     """All that is given must hold."""
@@ -65,6 +89,11 @@ class When:
     """The request has all of these headers with these values, e.g. `{x-tier: batch}`."""
     tags: tuple[Text, ...] = ()
     """The request has one of these tags, in the header of `tags_header` or in its body's `metadata.tags`."""
+    temperature: Annotated[Between, AfterValidator(_in_order)] | None = None
+    """The request's temperature, bounds included; 1 when it gives none."""
+    expected_acceptance: Annotated[Between, AfterValidator(_in_order)] | None = None
+    """Of draft tokens, 0 to 1, as answers of the same task had it lately. A task of which too little is known counts as
+    1, so that it is measured, and so does every `explore`-th request. Needs `speculation.report_acceptance`."""
 
     @property
     def is_empty(self) -> bool:
@@ -99,6 +128,12 @@ class PoolSettings:
     `refuse`, with status 503."""
     tags_header: HeaderName = "x-duet-tags"
     """Holds the tags of a request, separated by commas."""
+    task_header: HeaderName = "x-duet-task"
+    """Names the task of a request, whose acceptance is remembered; without it requests of one client for one model with
+    the same system prompt are a task."""
+    explore: Annotated[int, Field(ge=0)] = 20
+    """Every so many-th request of a task counts as if nothing were known of the task: so what changes is noticed; 0:
+    none."""
 
 
 def by_name(pool: str) -> str:
@@ -126,18 +161,22 @@ def _covers(earlier: When, later: When) -> bool:
     """Whether all requests of the later are those of the earlier, as far as the conditions themselves tell."""
     if earlier.is_empty:
         return False  # said of that rule
-    wide, narrow = earlier.prompt_tokens, later.prompt_tokens
-    if wide is not None and (narrow is None or not _within(narrow, wide)):
-        return False
     headers = {name.lower(): value for name, value in later.header.items()}
     return (
-        _some_of(later.models, earlier.models)
+        _inside(later.prompt_tokens, earlier.prompt_tokens)
+        and _some_of(later.models, earlier.models)
         and _some_of(later.tags, earlier.tags)
         and all(headers.get(name.lower()) == value for name, value in earlier.header.items())
+        and _inside(later.temperature, earlier.temperature)
+        and _inside(later.expected_acceptance, earlier.expected_acceptance)
     )
 
 
-def _within(narrow: PromptTokens, wide: PromptTokens) -> bool:
+def _inside(narrow: Between | PromptTokens | None, wide: Between | PromptTokens | None) -> bool:
+    if wide is None:
+        return True
+    if narrow is None:
+        return False
     return (wide.min is None or (narrow.min or 0) >= wide.min) and (
         wide.max is None or (narrow.max is not None and narrow.max <= wide.max)
     )

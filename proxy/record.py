@@ -8,7 +8,7 @@ from urllib.parse import quote
 from proxy.completion import Bypass
 from proxy.endpoint import Endpoint
 from proxy.headers import RawHeaders, RequestId
-from proxy.usage import Usage
+from proxy.usage import Drafted, Usage
 
 _METHOD, _ROUTE = 16, 256
 """The most letters of what a client has made up that are in the log."""
@@ -103,6 +103,14 @@ class Record:
     """The pool whose instances these are, by its name; ``None`` where there is one pool only."""
     fell_back_from: str | None = None
     """The pool that should have served it and could not."""
+    split: str | None = None
+    """The id of the split that has decided about it."""
+    arm: str | None = None
+    """The pool to which the split has sent it."""
+    bucket: int | None = None
+    """Of the split: who asks."""
+    copied: bool = False
+    """Whether the split's shadow gets a copy."""
     bypass: Bypass | None = None
     attempts: int = 0
     """Pairs that were asked so far."""
@@ -114,10 +122,27 @@ class Record:
     """Seconds between two arrivals within a streamed answer."""
     usage: Usage | None = None
     """Tokens, where the answer tells them."""
+    drafted: Drafted | None = None
+    """Tokens that speculation drafted for it, where the answer tells them."""
+    temperature: float = 1.0
+    """Of its sampling."""
+    task: str | None = None
+    """Requests of one task are expected to have the same acceptance; ``None`` where nobody asks for that."""
     failure: str | None = None
     """What ended the request early, in a word."""
     reason: str | None = None
     """The same in a sentence."""
+
+    @property
+    def ttft(self) -> float | None:
+        """Seconds to the first event; ``None`` where the answer is not streamed or has not begun."""
+        return None if self.first_byte is None else self.first_byte - self.started
+
+    def tpot(self, end: float) -> float | None:
+        """Seconds for each token after the first, of an answer that was complete at ``end`` and tells its tokens."""
+        if self.first_byte is None or self.usage is None or not self.has_one_choice or self.usage.completion < 2:
+            return None
+        return (end - self.first_byte) / (self.usage.completion - 1)
 
     def headers(self) -> RawHeaders:
         """What the client is told of the way its request went."""
@@ -129,6 +154,7 @@ class Record:
             "x-duet-bypass": self.bypass,
             "x-duet-pool": self.pool,
             "x-duet-pool-fallback": self.fell_back_from,
+            "x-duet-arm": self.arm,
         }
         return [(name.encode(), value.encode()) for name, value in told.items() if value is not None]
 
@@ -156,4 +182,5 @@ class Record:
             prompt_tokens=prompt,
             completion_tokens=completion,
             **({} if self.pool is None else {"pool": self.pool, "fell_back_from": self.fell_back_from}),
+            **({} if self.arm is None else {"arm": self.arm}),
         )

@@ -117,6 +117,7 @@ class RequestSpans:
             "duet.decode": record.decode,
             "duet.bypass": record.bypass,
             "duet.pool": record.pool,
+            "duet.arm": record.arm,
             "duet.failure": record.failure,
             "duet.client": record.client,
         }

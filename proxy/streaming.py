@@ -17,7 +17,7 @@ from proxy.events import ENDS, last_event, whole_events
 from proxy.exchange import Stream
 from proxy.headers import RawHeaders
 from proxy.record import Phase, Record
-from proxy.usage import usage_of
+from proxy.usage import drafted_of, usage_of
 
 _END = ENDS[0]
 """By which engines end events: counted where it is only a matter of the pace."""
@@ -68,12 +68,13 @@ class EventRelay(Relay):
     def __init__(self, stream: Stream, record: Record, at_end: Callable[[int, ProxyError | None], None]) -> None:
         """``record`` is told of the answer's pace and its tokens."""
 
-        def end(status: int, error: ProxyError | None) -> None:
+        def ended(status: int, error: ProxyError | None) -> None:
             stream.settle(error)
-            record.usage = usage_of(self._before + self._last + self._begun)
+            end = self._before + self._last + self._begun
+            record.usage, record.drafted = usage_of(end), drafted_of(end)
             at_end(status, error)
 
-        super().__init__(200, [*stream.headers, *record.headers()], stream.resources, end)
+        super().__init__(200, [*stream.headers, *record.headers()], stream.resources, ended)
         record.phase = Phase.ANSWER
         self._record = record
         self._stream = stream

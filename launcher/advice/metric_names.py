@@ -35,6 +35,7 @@ COUNTERS = frozenset(
             vllm.ENDED,
             vllm.DRAFTS,
             vllm.DRAFT_TOKENS,
+            vllm.ACCEPTED_BY_POSITION,
         ),
         *(vllm.ACCEPTED, vllm.ACCEPTED_BY_POSITION, PROXY_REQUESTS, CANARIES),
         *(f"{name}{suffix}" for name in _HISTOGRAMS for suffix in ("_bucket", "_sum", "_count")),

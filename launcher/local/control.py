@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from launcher.errors import InstanceDiedError, LauncherError, RunDirectoryError
+from launcher.errors import InstanceDiedError, LauncherError, NotReadyError, RunDirectoryError
 
 _NAME = "control.sock"
 _ENDS = b"\n"
@@ -26,6 +26,8 @@ class Order:
 
     restart: str
     """The instance."""
+    argv: tuple[str, ...] | None = None
+    """An engine's new command line, from now on; ``None``: as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,8 @@ async def _outcome(line: bytes, follow: Callable[[Order], Awaitable[None]]) -> O
 def _error(outcome: Outcome) -> LauncherError:
     if outcome.exit_code == InstanceDiedError.exit_code:
         return InstanceDiedError(outcome.message, outcome.log_tail)
+    if outcome.exit_code == NotReadyError.exit_code:
+        return NotReadyError(outcome.message)
     error = LauncherError(outcome.message)
     error.exit_code = outcome.exit_code
     return error

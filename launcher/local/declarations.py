@@ -31,6 +31,10 @@ class Declarations:
         self._environ = environ
         self._warn = warn
 
+    def follow(self, engines: Sequence[EngineInstance]) -> None:
+        """These are the engines from now on."""
+        self._engines = {engine.name: engine for engine in engines}
+
     async def complete(self) -> None:
         """All engines are ready: what they load from a hub is there now, if it was not when the plan was made."""
         for name in self._engines:

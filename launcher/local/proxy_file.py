@@ -7,6 +7,7 @@ from pathlib import Path
 
 from launcher.errors import RunDirectoryError
 from proxy.config import ConfigError, ProxyConfig, dump, load
+from proxy.split import Split
 
 
 def fingerprint(file: Path, name: str) -> Mapping[str, str]:
@@ -29,6 +30,11 @@ def proves_pairs(file: Path) -> bool:
     """Whether KV is handed over at all, and canaries prove it."""
     config = _load(file)
     return config.topology.connector is not None and config.settings.canary.enabled
+
+
+def split(file: Path) -> Split | None:
+    """How requests are divided among pools."""
+    return _load(file).split
 
 
 def change(file: Path, changed: Callable[[ProxyConfig], ProxyConfig]) -> ProxyConfig:

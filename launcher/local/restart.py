@@ -1,9 +1,10 @@
 """Ends instances of a running deployment and starts them again, one after the other, without losing requests."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
-from launcher.errors import ProofError, RunDirectoryError
+from launcher.errors import InstanceDiedError, NotReadyError, ProofError, RunDirectoryError
 from launcher.local import control, drain, pairs, proxy_file
 from launcher.local.deployment import PROXY, Deployment, State
 from launcher.local.run_directory import RunDirectory
@@ -14,6 +15,7 @@ _NOTICED_WITHIN = 30.0
 _PROVEN_WITHIN = 60.0
 _STEP = 1.0
 _ANSWERING = (Role.DECODE, Role.AGGREGATED)
+_AS_THEY_ARE: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 def restart(
@@ -23,8 +25,12 @@ def restart(
     drain_first: bool,
     within: float,
     tell: Callable[[str], None],
+    argv: Mapping[str, Sequence[str]] = _AS_THEY_ARE,
 ) -> bool:
     """Each: drained, ended, started, ready, in traffic again, its pairs proven; then the next.
+
+    ``argv``: new command lines of engines, which they keep from then on. One that does not start with its own gets its
+    old one back, and its error is raised.
 
     Returns whether all were drained within so many seconds; if not, the one that was not runs on, in traffic, and none
     after it is touched. Raises a :class:`LauncherError` when one cannot be restarted, :class:`ProofError` when a pair
@@ -39,14 +45,20 @@ def restart(
             if _role(deployment, name) == PROXY:
                 tell(f"{name}: ends when its requests have, and starts again")
                 control.order(directory.path, control.Order(name))
-            elif not _restart(directory, name, drain_first=drain_first, within=within, tell=tell):
+            elif not _restart(directory, name, argv.get(name), drain_first=drain_first, within=within, tell=tell):
                 return False
             tell(f"{name}: ready")
     return True
 
 
 def _restart(
-    directory: RunDirectory, name: str, *, drain_first: bool, within: float, tell: Callable[[str], None]
+    directory: RunDirectory,
+    name: str,
+    argv: Sequence[str] | None,
+    *,
+    drain_first: bool,
+    within: float,
+    tell: Callable[[str], None],
 ) -> bool:
     takes_out = drain_first and name not in proxy_file.draining(directory.proxy_config)
     try:
@@ -55,7 +67,7 @@ def _restart(
             if not drain.drain(directory, [name], within=within, tell=tell):
                 return False
         tell(f"{name}: ends and starts again")
-        control.order(directory.path, control.Order(name))
+        _order(directory, name, argv, tell)
         if not drain.await_healthy(directory, name, _NOTICED_WITHIN):
             raise ProofError(f"{name} is ready, but the proxy does not find it healthy: see `launcher status`")
     finally:
@@ -63,6 +75,21 @@ def _restart(
             drain.resume(directory, [name])
     _await_proof(directory, name, tell)
     return True
+
+
+def _order(directory: RunDirectory, name: str, argv: Sequence[str] | None, tell: Callable[[str], None]) -> None:
+    if argv is None:
+        control.order(directory.path, control.Order(name))
+        return
+    if (plan := directory.read_plan()) is None:
+        raise RunDirectoryError(f"the plan in {directory.path} cannot be read: {name} keeps the options that it has")
+    before = next(engine.argv for engine in plan.engines if engine.name == name)
+    try:
+        control.order(directory.path, control.Order(name, tuple(argv)))
+    except (InstanceDiedError, NotReadyError):
+        tell(f"{name}: does not start with its new options: starting it again with those it had")
+        control.order(directory.path, control.Order(name, before))
+        raise
 
 
 def _await_proof(directory: RunDirectory, name: str, tell: Callable[[str], None]) -> None:

@@ -37,6 +37,7 @@ class RunDirectory:
         self.path = path
         self._lock = path / "lock"
         self._state = path / "state.json"
+        self._plan = path / "plan.json"
         self._held: int | None = None
 
     def log(self, instance: str) -> Path:
@@ -168,13 +169,17 @@ class RunDirectory:
 
     def write_plan(self, plan: Plan) -> None:
         """The plan and the files that it contains."""
-        for file in (PlannedFile(str(self.path / "plan.json"), to_json(plan)), *plan.files):
+        for file in (PlannedFile(str(self._plan), to_json(plan)), *plan.files):
             _replace(Path(file.path), file.content)
+
+    def rewrite_plan(self, plan: Plan) -> None:
+        """The plan alone, of a deployment that runs: its files have changed since."""
+        _replace(self._plan, to_json(plan))
 
     def read_plan(self) -> Plan | None:
         """What was started here last; ``None`` when that cannot be read."""
         try:
-            return _plan_type().validate_json((self.path / "plan.json").read_bytes())
+            return _plan_type().validate_json(self._plan.read_bytes())
         except (OSError, ValidationError):
             return None
 

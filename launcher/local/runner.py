@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 import httpx
@@ -154,6 +154,10 @@ class Runner:
         self._around.turns.came_or_went(self.recipe.name)
         self._down(State.RESTARTING)
         return await self._try_again()
+
+    def follow(self, argv: Sequence[str]) -> None:
+        """From its next start on, this is its command line."""
+        self.recipe = replace(self.recipe, command=replace(self.recipe.command, argv=argv))
 
     async def stop(self) -> None:
         """End it, if it runs."""

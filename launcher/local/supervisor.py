@@ -23,7 +23,7 @@ from launcher.local.runner import Runner, Surroundings
 from launcher.local.stop_signals import stop_signals
 from launcher.local.turns import Turns
 from launcher.local.watch import Watch, cancel
-from launcher.plan import Plan
+from launcher.plan import Plan, with_argv
 from proxy.topology import Role
 
 _KEEPERS = 3 * KEEPER_MARGIN
@@ -157,6 +157,11 @@ class Supervisor:
         watch = self._watches.get(order.restart)
         if watch is None:
             raise RunDirectoryError(f"no instance {order.restart}; there are: {', '.join(self._watches)}")
+        if order.argv is not None:
+            self._plan = with_argv(self._plan, order.restart, order.argv)
+            self._directory.rewrite_plan(self._plan)
+            watch.runner.follow(order.argv)
+            self._declarations.follow(self._plan.engines)
         await watch.restart()
 
     async def _stop(self, at_once: asyncio.Event) -> None:

@@ -99,6 +99,10 @@ class Speculation(Shape):
     """Draft all K tokens in one step; for drafts that were trained for it."""
     draft_sample_method: Literal["greedy", "probabilistic"] | None = None
     """How the draft chooses its tokens; default: the engine's."""
+    report_acceptance: bool = False
+    """Engines tell in each answer how many of its draft tokens were accepted (`metrics.speculative_decoding`), which
+    clients see, too: for rules of pools by `expected_acceptance`, and for acceptance by temperature. Streams tell it
+    when the client asks for usage."""
     heterogeneous_vocab: bool = False
     """Let a `draft_model` have another vocabulary than its target; greedy drafting only."""
 

@@ -2,6 +2,7 @@
 
 import logging
 import uuid
+from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -16,18 +17,32 @@ from proxy.completion import has_one_choice, parse
 from proxy.disconnect import unless_gone
 from proxy.endpoint import ROUTES, Endpoint
 from proxy.errors import ProxyError
-from proxy.exchange import Answer, Call, Stream
+from proxy.exchange import Answer, Call, Stream, Whole
+from proxy.experiment.shadow import Shadow
 from proxy.fallback import Answering
 from proxy.headers import request_id, to_engine, value_of
 from proxy.metrics import Metrics
+from proxy.outcome import Tell
 from proxy.record import Record
-from proxy.routing import Router
+from proxy.rules import Rules
 from proxy.settings import Settings
+from proxy.splitter import Splitter
 from proxy.streaming import EventRelay
+from proxy.task import temperature_of
 from proxy.tracing import Trace, Tracer
-from proxy.usage import usage_of
+from proxy.usage import drafted_of, usage_of
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """What divides requests among pools, and who looks at what comes of it."""
+
+    rules: Rules
+    splitter: Splitter
+    shadow: Shadow
+    tell: Tell
 
 
 class CompletionRoute:
@@ -41,10 +56,11 @@ class CompletionRoute:
         admission: Admission,
         metrics: Metrics,
         tracer: Tracer | None,
+        divided: Divided,
     ) -> None:
         self._endpoint = endpoint
         self._dispatcher = dispatcher
-        self._router = Router(settings.pools)
+        self._divided = divided
         self._settings = settings
         self._admission = admission
         self._metrics = metrics
@@ -55,7 +71,7 @@ class CompletionRoute:
         identity = request_id(value_of(headers, b"x-request-id"), uuid.uuid4().hex)
         record = Record(identity, self._endpoint, "POST", scope["path"], client_of(scope))
         trace = None if self._tracer is None else self._tracer.begin(record, scope["path"], headers)
-        finish = Finish(record, self._metrics, self._admission, trace)
+        finish = Finish(record, self._metrics, self._admission, trace, self._divided.tell)
         try:
             answer = await self._answer(scope, receive, finish, trace)
         except ProxyError as error:
@@ -71,7 +87,7 @@ class CompletionRoute:
         if isinstance(answer, Stream):
             await EventRelay(answer, record, finish.after_start)(scope, receive, send)
             return
-        record.usage = usage_of(answer.body)
+        record.usage, record.drafted = usage_of(answer.body), drafted_of(answer.body)
         finish(answer.status)
         length = (b"content-length", b"%d" % len(answer.body))
         told = [length, *answer.headers, *record.headers()]
@@ -86,16 +102,27 @@ class CompletionRoute:
         record.has_one_choice = has_one_choice(completion)
         await finish.enter(receive)
         passed = to_engine(headers, record.id.internal)
-        route = self._router.route(completion, headers)
+        record.temperature = temperature_of(completion)
+        ruled = self._divided.rules.route(completion, headers, record)
+        route = self._divided.splitter.route(ruled, completion, headers, record)
         call = Call(target_of(scope), passed, completion, record, policy, route, trace=trace)
-        return await unless_gone(self._dispatcher.answer(call), receive)
+        copy = self._divided.shadow.offer(call)
+        answer = await unless_gone(self._dispatcher.answer(call), receive)
+        if copy is not None and isinstance(answer, Whole):
+            copy.answered(answer.body)
+        return answer
 
 
 def completion_routes(
-    dispatcher: Answering, settings: Settings, admission: Admission, metrics: Metrics, tracer: Tracer | None
+    dispatcher: Answering,
+    settings: Settings,
+    admission: Admission,
+    metrics: Metrics,
+    tracer: Tracer | None,
+    divided: Divided,
 ) -> dict[str, ASGIApp]:
     """By path, for the method POST; answered by a dispatcher, counted in the metrics and traced."""
     return {
-        path: CompletionRoute(endpoint, dispatcher, settings, admission, metrics, tracer)
+        path: CompletionRoute(endpoint, dispatcher, settings, admission, metrics, tracer, divided)
         for path, endpoint in ROUTES.items()
     }

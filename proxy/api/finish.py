@@ -5,9 +5,10 @@ import time
 
 from proxy.admission import Admission
 from proxy.disconnect import Receive, unless_gone
-from proxy.errors import BadRequest, ClientGone, Draining, EngineFailure, EngineRejection, Overloaded, ProxyError
+from proxy.errors import ClientGone, Draining, EngineFailure, Overloaded, ProxyError
 from proxy.metrics import Metrics
-from proxy.record import Outcome, Phase, Record
+from proxy.outcome import Tell, outcome_of
+from proxy.record import Phase, Record
 from proxy.tracing import Trace
 
 logger = logging.getLogger(__name__)
@@ -16,8 +17,17 @@ logger = logging.getLogger(__name__)
 class Finish:
     """Ends the record of one request. Call it once, with the status and the error that ended it early, if any."""
 
-    def __init__(self, record: Record, metrics: Metrics, admission: Admission, trace: Trace | None = None) -> None:
+    def __init__(
+        self,
+        record: Record,
+        metrics: Metrics,
+        admission: Admission,
+        trace: Trace | None = None,
+        tell: Tell | None = None,
+    ) -> None:
+        """``tell`` is told of the end, of requests on routes that generate."""
         self.record = record
+        self._tell = tell
         self._metrics = metrics
         self._admission = admission
         self._trace = trace
@@ -56,8 +66,10 @@ class Finish:
         if isinstance(error, Overloaded | Draining):
             self._metrics.refused(type(error).__name__)
         trace = None if self._trace is None else self._trace.id
-        outcome = _outcome(self.record, status, error)
+        outcome = outcome_of(self.record, status, error)
         self._metrics.finished(self.record, status, outcome, trace)
+        if self._tell is not None:
+            self._tell(self.record, outcome)
         if self._trace is not None:
             self._trace.end(status)
         logger.info(self.record.line(status, outcome))
@@ -65,17 +77,3 @@ class Finish:
     def after_start(self, status: int, error: ProxyError | None) -> None:
         """The end of an answer whose status was sent already: only a client that left changes it."""
         self(error.status if isinstance(error, ClientGone) else status, error)
-
-
-def _outcome(record: Record, status: int, error: ProxyError | None) -> Outcome:
-    if isinstance(error, ClientGone):
-        return Outcome.LEFT
-    if isinstance(error, Overloaded | Draining):
-        return Outcome.REFUSED
-    if isinstance(error, BadRequest | EngineRejection):
-        return Outcome.REJECTED
-    if record.failure is not None:
-        return Outcome.BROKEN_OFF if record.phase is Phase.ANSWER else Outcome.FAILED
-    if status < 400:
-        return Outcome.OK
-    return Outcome.REJECTED if status < 500 else Outcome.FAILED

@@ -15,7 +15,7 @@ from proxy.keys import Keyring, without_keys
 from proxy.metrics import Metrics
 from proxy.record import Record
 
-_OPS = frozenset({"/health", "/ready", "/pairs", "/overview", "/metrics", "/metrics/engines"})
+_OPS = frozenset({"/health", "/ready", "/pairs", "/experiment", "/overview", "/metrics", "/metrics/engines"})
 """Answered also while the proxy drains, and whoever has an operator's key may look at them."""
 _OPEN = frozenset({"/health", "/ready"})
 """Need no key: who probes has none. Without one, ``/ready`` says no more than whether. Nor does the page that people

@@ -1,4 +1,4 @@
-"""``GET /health``, ``/ready``, ``/pairs``, ``/metrics`` and ``/metrics/engines``: for those who operate the proxy."""
+"""``GET /health``, ``/ready``, ``/pairs``, ``/experiment``, ``/metrics`` and ``/metrics/engines``, for operators."""
 
 import asyncio
 import time
@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -14,6 +15,8 @@ from starlette.responses import JSONResponse, Response
 from proxy.admission import Admission
 from proxy.api.gate import client_of, operator_of
 from proxy.engines_page import EnginesPage
+from proxy.experiment.answer import ExperimentAnswer
+from proxy.experiment.observer import Observer
 from proxy.exposition import Exposition
 from proxy.follow import ConfigFollower
 from proxy.pair import Standing
@@ -42,6 +45,7 @@ def ops_routes(
     exposition: Exposition,
     engines: EnginesPage,
     prover: Prover,
+    observer: Observer,
 ) -> APIRouter:
     """The routes over the live state."""
     router = APIRouter()
@@ -69,6 +73,11 @@ def ops_routes(
     async def prove() -> Response:
         return JSONResponse(matrix(pool, await prover.prove_all()))
 
+    @router.api_route("/experiment", methods=_READING, response_model=None)
+    async def experiment() -> Response:
+        told = observer.document()
+        return JSONResponse(TypeAdapter(ExperimentAnswer).dump_python(told, mode="json"))
+
     @router.api_route("/metrics", methods=_READING, response_model=None)
     async def metrics(request: Request) -> Response:
         text, kind = exposition.text(request.headers.get("accept", ""))
@@ -92,6 +101,7 @@ def public_ops_routes() -> APIRouter:
     @router.get("/ready", response_model=None)
     @router.get("/pairs", response_model=None)
     @router.post("/pairs/prove", response_model=None)
+    @router.get("/experiment", response_model=None)
     @router.get("/overview", response_model=None)
     @router.get("/ui", response_model=None)
     @router.get("/ui/{part:path}", response_model=None)

@@ -87,7 +87,15 @@ def _choice(index: int, prompt: list[str], body: dict, ending: Ending | None) ->
 
 
 def whole(
-    body: dict, chat: bool, model: str, answer: str, choices: list[Choice], kv: dict | None, *, drift: int = 0
+    body: dict,
+    chat: bool,
+    model: str,
+    answer: str,
+    choices: list[Choice],
+    kv: dict | None,
+    *,
+    drift: int = 0,
+    metrics: dict | None = None,
 ) -> dict:
     """An answer that is not streamed; with ``drift``, every so many-th token of a prompt is not its choice."""
     prompt = sum(map(len, prompts_of(body, chat)))
@@ -105,7 +113,23 @@ def whole(
         **(only_chat if chat else {}),
         "kv_transfer_params": kv,
         "ec_transfer_params": None,
-        "metrics": None,
+        "metrics": metrics,
+    }
+
+
+def drafted(drafts: int, drafted: int, accepted: int) -> dict:
+    """What an engine tells of its speculation for one answer, when it is asked to."""
+    k = drafted // drafts
+    return {
+        "speculative_decoding": {
+            "mean_acceptance_length": 1 + accepted / drafts,
+            "draft_acceptance_rate": accepted / drafted,
+            "acceptance_histogram": [0] * k + [drafts],
+            "num_spec_steps": drafts,
+            "num_accepted_draft_tokens": accepted,
+            "num_draft_tokens": drafted,
+            "num_spec_tokens": k,
+        }
     }
 
 
@@ -129,7 +153,9 @@ def _whole_choice(choice: Choice, body: dict, chat: bool, drift: int) -> dict:
     return {"index": choice.index, "text": text, **middle, **last}
 
 
-def events(body: dict, chat: bool, model: str, answer: str, choices: list[Choice]) -> list[bytes]:
+def events(
+    body: dict, chat: bool, model: str, answer: str, choices: list[Choice], metrics: dict | None = None
+) -> list[bytes]:
     """A streamed answer, one event after the other, ``[DONE]`` last.
 
     Before the first token, an abort is not told in the stream: neither an event nor a finish reason, only ``[DONE]``.
@@ -161,7 +187,8 @@ def events(body: dict, chat: bool, model: str, answer: str, choices: list[Choice
             done.append(event(chunk))
     if with_usage:
         usage = _usage(prompt, choices, {key: value for key, value in _cached(chat).items() if value is not None})
-        done.append(event({**head, "choices": [], "usage": usage, "system_fingerprint": FINGERPRINT}))
+        told = {} if metrics is None else {"metrics": metrics}
+        done.append(event({**head, "choices": [], "usage": usage, "system_fingerprint": FINGERPRINT, **told}))
     return [*done, b"data: [DONE]\n\n"]
 
 

@@ -139,6 +139,8 @@ class FakeEngine:
         """It answers well, but computes prompts itself whose KV it is given."""
         self.wrong_kv = False
         """It answers otherwise with KV that it is given."""
+        self.tells_drafts: Callable[[dict], dict | None] = lambda _: None
+        """By the request's body, what answers tell in ``metrics``; see :func:`tests.fakes.completions.drafted`."""
         self.drift = 0
         """Every so many-th token of a prompt is not what it would choose itself; 0 for none."""
         self.thawed = asyncio.Event()
@@ -375,7 +377,9 @@ class FakeEngine:
             case Kind.MESSAGE:
                 return messages.whole(self.model, answer, choices[0], kv)
             case _:
-                return completions.whole(body, kind is Kind.CHAT, self.model, answer, choices, kv, drift=self.drift)
+                told = self.tells_drafts(body)
+                chat = kind is Kind.CHAT
+                return completions.whole(body, chat, self.model, answer, choices, kv, drift=self.drift, metrics=told)
 
     def _events(
         self, body: dict, kind: Kind, answer: str, choices: list[Choice], kv: dict | None
@@ -386,7 +390,8 @@ class FakeEngine:
             case Kind.MESSAGE:
                 return [*messages.events(self.model, answer, choices[0])]
             case _:
-                return [*completions.events(body, kind is Kind.CHAT, self.model, answer, choices)]
+                told = self.tells_drafts(body)
+                return [*completions.events(body, kind is Kind.CHAT, self.model, answer, choices, told)]
 
     def _work(self, seen: Seen, completion: dict, kind: Kind, answer: str) -> Work:
         prompts = completions.prompts_of(completion, kind is not Kind.TEXT)

@@ -14,7 +14,8 @@ The environment makes it misbehave:
 - ``FAKE_ENGINE_KEEPS_KV``: a file; as long as it is there, a quarter of the KV cache waits for decode, or as much as
   it says: a number, or ``unknown``
 - ``FAKE_ENGINE_RECOMPUTES``: 1 to compute prompts itself whose KV it is given
-- ``FAKE_ENGINE_METRICS``: a folder; ``/metrics`` ends in what the file ``<role>`` there holds, if it is there
+- ``FAKE_ENGINE_METRICS``: a folder; ``/metrics`` ends in what the file ``<role>`` there holds, or of an engine
+  that speculates ``<role>-drafting``, if it is there
 - ``FAKE_ENGINE_FLOOD``: 1 to print without a pause
 """
 
@@ -52,6 +53,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--served-model-name")
     parser.add_argument("--kv-transfer-config", type=json.loads, default={})
     parser.add_argument("--block-size")
+    parser.add_argument("--speculative-config")
     parser.add_argument("--role", choices=("prefill", "decode", "aggregated"))
     parser.add_argument("--side-channel-port", type=int, default=int(os.environ.get(_SIDE_CHANNEL, "5600")))
     return parser.parse_known_args(argv)[0]
@@ -78,7 +80,8 @@ async def _serve(arguments: argparse.Namespace) -> None:
     engine.recomputes = os.environ.get("FAKE_ENGINE_RECOMPUTES") == "1"
     told = os.environ.get("FAKE_ENGINE_METRICS")
     if told is not None:
-        engine.more_metrics = lambda: _text(Path(told) / engine.role)
+        drafts = "-drafting" if arguments.speculative_config else ""
+        engine.more_metrics = lambda: _text(Path(told) / f"{engine.role}{drafts}")
     kept = os.environ.get("FAKE_ENGINE_KEEPS_KV")
     if kept is not None:
         engine.usage = lambda: _usage(Path(kept))

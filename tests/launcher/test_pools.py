@@ -130,6 +130,20 @@ def test_a_file_that_extends_another_changes_its_pools(profile):
             "proxy.pools.rules=[{pool: int8, when: {tags: [a]}}, {pool: main, when: {tags: [a]}}]",
             "proxy.pools.rules.1: rule 0 takes all requests that it would take",
         ),
+        (
+            "proxy.pools.rules=[{pool: int8, when: {expected_acceptance: {min: 0.5}}}]",
+            "proxy.pools.rules.0.when.expected_acceptance: no engine tells how many draft tokens were accepted: set "
+            "speculation.report_acceptance: true",
+        ),
+        (
+            "proxy.pools.rules=[{pool: int8, when: {temperature: {min: 2, max: 1}}}]",
+            "nothing is 2 or more and 1 at most: min is above max",
+        ),
+        (
+            "proxy.pools.rules=[{pool: int8, when: {temperature: {max: 1}}}, "
+            "{pool: main, when: {temperature: {max: 0.5}}}]",
+            "proxy.pools.rules.1: rule 0 takes all requests that it would take",
+        ),
         ("proxy.pools.rules=[{pool: int8, when: {tag: a}}]", "when.tag: unknown key, did you mean tags?"),
         ("pools.main={}", "pools.main: main is the profile itself"),
         ("pools.A_b={}", "pools.A_b"),

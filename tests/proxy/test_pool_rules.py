@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from proxy.completion import parse
 from proxy.config import ConfigError, ProxyConfig, dump, load
 from proxy.endpoint import Endpoint
-from proxy.pools import PoolFallback, PoolRule, PoolSettings, PromptTokens, When, rule_faults
+from proxy.pools import Between, PoolFallback, PoolRule, PoolSettings, PromptTokens, When, rule_faults
 from proxy.routing import Route, Router
 from proxy.settings import Settings
 from proxy.topology import Instance, Role, Topology
@@ -46,6 +46,13 @@ def pool_of(when: When, body: dict, headers: dict[str, str] | None = None, endpo
         (When(tags=("batch",)), {"metadata": {"tags": "night,batch"}}, {}, True),
         (When(tags=("batch",)), {"metadata": {"tags": {"batch": True}}}, {}, False),
         (When(tags=("batch",)), {"metadata": "batch"}, {}, False),
+        (When(temperature=Between(max=0.3)), {"temperature": 0}, {}, True),
+        (When(temperature=Between(max=0.3)), {"temperature": 0.3}, {}, True),
+        (When(temperature=Between(max=0.3)), {"temperature": 0.7}, {}, False),
+        (When(temperature=Between(max=0.3)), {}, {}, False),
+        (When(temperature=Between(min=1)), {}, {}, True),
+        (When(temperature=Between(min=1)), {"temperature": "0"}, {}, True),
+        (When(expected_acceptance=Between(min=0.5)), {}, {}, True),
         (When(models=("a",), tags=("b",)), {"model": "a"}, {"x-duet-tags": "b"}, True),
         (When(models=("a",), tags=("b",)), {"model": "a"}, {}, False),
         (When(), {}, {}, True),
@@ -71,9 +78,9 @@ def test_the_first_rule_that_fits_decides_with_its_own_fallback():
     def route(headers: dict[bytes, bytes], body: bytes = b'{"model": "fast"}') -> Route:
         return router.route(parse(body, Endpoint.COMPLETIONS), headers.items())
 
-    assert route({b"x-tags": b"exact"}) == Route("", PoolFallback.REFUSE)
-    assert route({b"x-duet-tags": b"exact"}) == Route("int8", PoolFallback.OTHER)
-    assert route({}, b"{}") == Route("int4", PoolFallback.OTHER)
+    assert route({b"x-tags": b"exact"}) == Route("", PoolFallback.REFUSE, by_rule=True)
+    assert route({b"x-duet-tags": b"exact"}) == Route("int8", PoolFallback.OTHER, by_rule=True)
+    assert route({}, b"{}") == Route("int4", PoolFallback.OTHER, by_rule=True)
 
 
 def faults(*rules: PoolRule) -> list[str]:

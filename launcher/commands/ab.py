@@ -1,0 +1,119 @@
+"""The verbs that compare two pools on live traffic."""
+
+import time
+from typing import Annotated
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from launcher.ab import running, text
+from launcher.ab.request import USUAL, AbRequest
+from launcher.commands.options import Output, OutputOption, RunDirectoryOption
+from launcher.commands.running import NOT_HEALTHY
+from launcher.local.run_directory import RunDirectory
+from launcher.tables import print_table
+from proxy.experiment.answer import ExperimentAnswer
+from proxy.pools import MAIN
+from proxy.split import Guards, SplitBy
+
+_EVERY = 2.0
+"""Seconds between two looks of ``--watch``."""
+
+app = typer.Typer(no_args_is_help=True, help="Compare two pools on live traffic; the result may be read at any time.")
+
+
+@app.command("start")
+def start(
+    run_dir: RunDirectoryOption,
+    b: Annotated[str, typer.Option("--b", metavar="POOL", help="The pool that is tried.")],
+    a: Annotated[str, typer.Option("--a", metavar="POOL", help="The pool that it is compared with.")] = MAIN,
+    share: Annotated[float, typer.Option("--share", min=0.1, max=100, help="Percent for B.")] = 10.0,
+    by: Annotated[SplitBy, typer.Option("--by", help="What stays with one pool.")] = SplitBy.SESSION,
+    shadow: Annotated[bool, typer.Option("--shadow", help="B gets copies; A answers all clients.")] = False,
+    ttft: Annotated[float | None, typer.Option("--ttft", min=0.001, help="Objective; else the profile's.")] = None,
+    tpot: Annotated[float | None, typer.Option("--tpot", min=0.0001, help="Objective; else the profile's.")] = None,
+    margin: Annotated[
+        float, typer.Option("--margin", min=0.001, max=0.5, help="Smaller differences do not matter.")
+    ] = USUAL.margin,
+    more_errors: Annotated[
+        float, typer.Option("--guard-errors", min=0.001, max=0.999, help="So much more may fail; beyond, it ends.")
+    ] = USUAL.guards.errors,
+    slower: Annotated[
+        float, typer.Option("--guard-ttft", min=1.01, help="So many times A's may TTFT be; beyond, it ends.")
+    ] = USUAL.guards.ttft,
+) -> None:
+    """Begin an experiment on the running deployment; returns when requests are divided."""
+    if not shadow and share >= 100:
+        raise typer.BadParameter("--share 100 leaves nothing to compare with: give less, or --shadow")
+    request = AbRequest(b, a, share, by, shadow, ttft, tpot, margin, Guards(more_errors, slower))
+    split = running.start(RunDirectory(run_dir.absolute()), request)
+    typer.echo(text.headline(split))
+    typer.echo("`launcher ab status` may be read at any time; `launcher ab stop` ends it and keeps the report")
+
+
+@app.command("status")
+def status(
+    run_dir: RunDirectoryOption,
+    output: OutputOption = Output.TEXT,
+    watch: Annotated[bool, typer.Option("--watch", help="Again and again until Ctrl+C.")] = False,
+) -> None:
+    """What the experiment shows so far; exit code 1 if a guard has ended it."""
+    directory = RunDirectory(run_dir.absolute())
+    if watch and output is Output.JSON:
+        raise typer.BadParameter("--watch is for people: ask for JSON without it, as often as you like")
+    if watch:
+        _watch(directory)
+        return
+    answer = running.look(directory)
+    _show(answer, directory, as_json=output is Output.JSON)
+    raise typer.Exit(0 if answer.ended is None else NOT_HEALTHY)
+
+
+@app.command("stop")
+def stop(
+    run_dir: RunDirectoryOption,
+    output: OutputOption = Output.TEXT,
+    promote: Annotated[bool, typer.Option("--promote", help="Say how B gets all requests for good.")] = False,
+) -> None:
+    """End the experiment, and keep its report."""
+    directory = RunDirectory(run_dir.absolute())
+    answer, report = running.stop(directory)
+    _show(answer, directory, as_json=output is Output.JSON)
+    assert answer.split is not None
+    if output is Output.TEXT:
+        typer.echo(f"ended; the report is {report}")
+    for line in text.promotion(answer.split) if promote else ():
+        typer.echo(line, err=output is Output.JSON)
+
+
+def _show(answer: ExperimentAnswer, directory: RunDirectory, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(running.to_json(answer))
+        return
+    if answer.split is None:
+        typer.echo(f"no experiment runs; reports of earlier ones are in {running.reports(directory)}")
+        return
+    typer.echo(text.headline(answer.split))
+    for table in _tables(answer):
+        print_table(table)
+    for line in text.lines(answer):
+        typer.echo(line)
+
+
+def _tables(answer: ExperimentAnswer) -> list[Table]:
+    return [text.arms(answer), text.metrics(answer)] if answer.metrics else []
+
+
+def _watch(directory: RunDirectory) -> None:
+    with Live(console=Console(highlight=False), auto_refresh=False) as live:
+        while True:
+            answer = running.look(directory)
+            if answer.split is None:
+                live.update(Text("no experiment runs"), refresh=True)
+            else:
+                told = "\n".join(text.lines(answer))
+                live.update(Group(Text(text.headline(answer.split)), *_tables(answer), Text(told)), refresh=True)
+            time.sleep(_EVERY)

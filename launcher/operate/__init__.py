@@ -1,0 +1,1 @@
+"""Watches a running deployment, and changes it when measurements say that this pays."""

@@ -1,0 +1,58 @@
+"""Brings the engines of a running deployment to the draft tokens that were decided, one after the other."""
+
+from collections.abc import Callable, Mapping
+
+from launcher.errors import RunDirectoryError
+from launcher.local import proxy_file
+from launcher.local.deployment import State
+from launcher.local.restart import restart
+from launcher.local.run_directory import RunDirectory
+from launcher.operate.speculation.cap import Config, argv_with, capped, config_of, k_of
+from launcher.plan import EngineInstance
+from proxy.topology import Role
+
+ANSWERING = (Role.DECODE, Role.AGGREGATED)
+
+
+def caps(directory: RunDirectory, full: Mapping[str, Config]) -> dict[str, int]:
+    """Of the engines that can speculate, as they run now; ``full``: their configurations as the profile has them."""
+    return {engine.name: k_of(config_of(engine)) for engine in _engines(directory).values() if engine.name in full}
+
+
+def bring(
+    directory: RunDirectory,
+    full: Mapping[str, Config],
+    wanted: Mapping[str, int],
+    *,
+    within: float,
+    tell: Callable[[str], None],
+) -> bool:
+    """Each engine whose cap is another one is drained, started with the new one and proven, before the next one.
+
+    Returns whether all are as ``wanted``; not so when one does not get rid of its requests ``within`` so many seconds.
+    Raises a :class:`launcher.errors.LauncherError`; an engine that does not start is started as it was before.
+    """
+    for name, cap in wanted.items():
+        engine = _engines(directory)[name]
+        if k_of(config_of(engine)) == cap:
+            continue
+        argv = argv_with(engine.argv, capped(full[name], cap, engine.role))
+        if not restart(directory, [name], drain_first=True, within=within, tell=tell, argv={name: argv}):
+            return False
+    return True
+
+
+def alone(directory: RunDirectory, name: str) -> bool:
+    """Whether nobody else could answer while this engine starts again."""
+    drained = proxy_file.draining(directory.proxy_config)
+    return not any(
+        each.role in ANSWERING and each.state is State.READY and each.name != name and each.name not in drained
+        for each in directory.running().instances
+    )
+
+
+def _engines(directory: RunDirectory) -> Mapping[str, EngineInstance]:
+    plan = directory.read_plan()
+    if plan is None:
+        raise RunDirectoryError(f"the plan in {directory.path} cannot be read: start the deployment again")
+    return {engine.name: engine for engine in plan.engines}

@@ -1,0 +1,74 @@
+"""Keeps what the controller has decided and why, and what it needs to go on after it was ended."""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from pydantic import TypeAdapter, ValidationError
+
+from launcher.errors import RunDirectoryError
+from launcher.local.run_directory import RunDirectory
+from launcher.operate.speculation.cap import Config
+from launcher.operate.speculation.knowledge import Knowledge
+from launcher.operate.speculation.state import Decision, State
+from launcher.operate.speculation.steer import SteerState
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Of one deployment."""
+
+    mark: str
+    """The deployment's."""
+    full: Mapping[str, Config]
+    """The speculative configuration of each engine as the profile has it."""
+    state: State | SteerState
+    known: Knowledge
+
+
+_MEMORY = TypeAdapter(Memory)
+
+
+class Journal:
+    """``speculation.jsonl``, a line for each decision, and ``speculation.json`` in a run directory."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self.decisions = directory.path / "speculation.jsonl"
+        self._memory = directory.path / "speculation.json"
+
+    def remembered(self, mark: str) -> Memory | None:
+        """Of this deployment; ``None`` where there is none, or it is another version's."""
+        try:
+            memory = _MEMORY.validate_json(self._memory.read_bytes())
+        except (OSError, ValidationError):
+            return None
+        return memory if memory.mark == mark else None
+
+    def remember(self, memory: Memory) -> None:
+        """In place of what was there; raises :class:`RunDirectoryError`."""
+        new = self._memory.with_suffix(".new")
+        try:
+            new.write_bytes(_MEMORY.dump_json(memory, indent=1))
+            os.replace(new, self._memory)
+        except OSError as exc:
+            raise RunDirectoryError(f"cannot write {self._memory}: {exc.strerror}") from exc
+
+    def note(self, decision: Decision, state: State | SteerState, *, done: str) -> None:
+        """``done``: what became of it. Raises :class:`RunDirectoryError`."""
+        line = {"at": time.time(), "done": done, **asdict(decision), "state": asdict(state)}
+        try:
+            with self.decisions.open("a") as file:
+                file.write(json.dumps(_plain(line)) + "\n")
+        except OSError as exc:
+            raise RunDirectoryError(f"cannot write {self.decisions}: {exc.strerror}") from exc
+
+
+def _plain(value: object) -> object:
+    """Without numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and abs(value) == float("inf") else value
