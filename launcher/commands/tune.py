@@ -105,6 +105,7 @@ def speculation(
         typer.echo("Nothing is written (--dry-run).")
         return
     evidence, copy = save(tuned.drafted, tuned.evidence, tuned.context)
+    session.finish(folder)
     typer.echo(f"Written: {tuned.drafted.file}" + (f"; as it was: {copy}" if copy else ""))
     typer.echo(f"Evidence: {evidence}")
 

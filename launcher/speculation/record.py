@@ -14,6 +14,8 @@ from launcher.plain import plain
 from launcher.speculation.evidence_file import numbers
 from launcher.speculation.setting import Cell, Start, Visit
 
+VISITS = "visits.jsonl"
+"""In the work folder."""
 _VISIT = TypeAdapter(Visit)
 
 
@@ -22,7 +24,7 @@ class Record:
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         """Raises :class:`MeasureError` when the folder cannot be used, or holds another tuning."""
-        self.file = folder / "visits.jsonl"
+        self.file = folder / VISITS
         self.visits: list[Visit] = []
         wanted = json.loads(json.dumps(plain(dict(settings))))
         try:

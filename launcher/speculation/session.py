@@ -21,7 +21,7 @@ from launcher.plain import plain
 from launcher.profile import Profile
 from launcher.speculation import methods
 from launcher.speculation.evidence import Evidence
-from launcher.speculation.record import Record
+from launcher.speculation.record import VISITS, Record
 from launcher.speculation.save import Draft, draft
 from launcher.speculation.setting import Cell, Setting
 from launcher.speculation.tune import Wanted, drifts, tune
@@ -147,6 +147,14 @@ def again(file: Path) -> tuple[Asked, Work]:
         raise MeasureError(
             f"{file} is no evidence of a tuning ({type(exc).__name__}): name a .speculation.json"
         ) from exc
+
+
+def finish(folder: Path) -> None:
+    """Once all is written: what was measured stays, but the next tuning begins anew."""
+    for name in (VISITS, CONDITIONS):
+        file = folder / name
+        if file.exists():
+            file.replace(file.with_stem(f"{file.stem}-last"))
 
 
 def work_of(asked: Asked) -> Work:

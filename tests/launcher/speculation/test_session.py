@@ -6,6 +6,7 @@ from launcher import loader
 from launcher.measure.workload_file import Work
 from launcher.speculation import session
 from launcher.speculation.evidence_file import from_data
+from launcher.speculation.record import Record
 from launcher.speculation.report import page
 from launcher.speculation.save import save
 from launcher.speculation.session import Asked
@@ -29,4 +30,6 @@ async def test_each_k_is_started_and_the_profile_is_written_with_evidence_that_c
     assert (loader.load(str(profile)).speculation is None) == (tuned.evidence.k == 0)
     assert tuned.evidence.k or profile.read_text() == before
     assert session.again(evidence) == (asked, Work(WORK.name, WORK.workload, ()))
+    session.finish(tmp_path / "work")
+    assert Record(tmp_path / "work", {"profile": "as it is now"}).visits == [], "the next tuning begins anew"
     assert "launcher tune speculation" in page.render(tuned.evidence, tuned.context)
