@@ -23,7 +23,9 @@ _ALONE = "A tall old tree stood near the cold blue lake and shook in the evening
 """Another text: of one that prefill has computed, decode would use the KV cache again."""
 _COLLAPSE = 0.5
 """Acceptance through the pair over that of decode alone, below which the draft seems to lack the prompt's KV."""
-_WITHOUT_KV = frozenset({"ngram", "ngram_gpu", "suffix", "medusa"})
+_FROM_TEXT = frozenset({"ngram", "ngram_gpu", "suffix"})
+"""Methods that draft what stood in the text before."""
+_WITHOUT_KV = _FROM_TEXT | {"medusa"}
 """Methods that need nothing of the prompt's KV cache."""
 
 
@@ -87,12 +89,7 @@ def judged(found: Configured, through: Counts | None, alone: Counts | None) -> S
         )
     accepted = through.acceptance or 0.0
     if accepted <= 0:
-        return Said(
-            f"speculation is useless: none of {through.drafted:.0f} drafted tokens was accepted; is the draft one for "
-            "this very model, with its own precision (speculation.draft.quantization)? Try another, or `launcher tune "
-            "speculation`",
-            is_warning=True,
-        )
+        return Said(f"speculation: none of {through.drafted:.0f} drafted tokens was accepted; {_wrong(found)}", True)
     told = f"{through.drafts:.0f} drafts, {accepted:.0%} of their tokens accepted"
     if alone is not None and alone.acceptance and accepted < _COLLAPSE * alone.acceptance:
         return Said(
@@ -107,6 +104,15 @@ def _why(found: Configured) -> str:
     if found.method.startswith("ngram"):
         return "lower speculation.prompt_lookup_min, or is the answer of the model no text that repeats?"
     return "look at the engine's log for why the draft is not used"
+
+
+def _wrong(found: Configured) -> str:
+    if found.method in _FROM_TEXT:
+        return "this model does not go on with a text that repeats, so see by `launcher tune speculation` if yours does"
+    return (
+        "is the draft one for this very model, with its own precision (speculation.draft.quantization)? Try another, or "
+        "`launcher tune speculation`"
+    )
 
 
 async def _asked(

@@ -28,7 +28,7 @@ def test_what_works_is_told_in_one_line():
     ("through", "alone", "part"),
     [
         (Counts(64, 0, 0, 0), None, "prompt_lookup_min"),
-        (Counts(64, 30, 120, 0), None, "none of 120 drafted tokens was accepted"),
+        (Counts(64, 30, 120, 0), None, "none of 120 drafted tokens was accepted; this model does not go on"),
         (Counts(64, 30, 120, 12), Counts(64, 15, 60, 48), "10% of their tokens accepted, but 80% where decode"),
         (None, None, "do not tell"),
     ],
@@ -37,6 +37,12 @@ def test_what_does_not_work_is_a_warning_with_its_cause(through, alone, part):
     said = judged(NGRAM, through, alone)
     assert said.is_warning
     assert part in said.text
+
+
+def test_a_draft_of_which_nothing_is_accepted_may_be_for_another_model():
+    said = judged(Configured("eagle3", 3, 3), Counts(64, 30, 90, 0), None)
+    assert said.is_warning
+    assert "for this very model" in said.text
 
 
 def test_what_is_configured_is_read_from_the_plan(tmp_path):
