@@ -108,10 +108,10 @@ def _why(found: Configured) -> str:
 
 def _wrong(found: Configured) -> str:
     if found.method in _FROM_TEXT:
-        return "this model does not go on with a text that repeats, so see by `launcher tune speculation` if yours does"
+        return "this model does not go on with a text that repeats; see with your traffic: `launcher tune speculation`"
     return (
-        "is the draft one for this very model, with its own precision (speculation.draft.quantization)? Try another, or "
-        "`launcher tune speculation`"
+        "is the draft one for this very model, with its own precision (speculation.draft.quantization)? Try another, "
+        "or `launcher tune speculation`"
     )
 
 
