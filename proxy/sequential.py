@@ -4,7 +4,7 @@ Two things make a usual test wrong here. It is right only when it is read once, 
 counts requests as independent of each other, which those of one session are not. So:
 
 - the unit is the bucket, which is what was assigned to an arm. The variance of a mean is that of its buckets' sums
-  (linearised, as for cluster samples), never below that of independent requests;
+  (linearised, as for cluster samples), and never below that of independent requests, but for copies;
 - the interval holds at all times together: a normal mixture boundary (Robbins; Howard et al. 2021, asymptotic as in
   Waudby-Smith et al. 2021), in the time of the statistical information, which is 1 / variance. For an effect of
   persistent buckets the estimates at two looks have the covariance of the later one, as sums of independent
@@ -108,8 +108,11 @@ def difference(a: Buckets, b: Buckets, *, is_share: bool = False) -> Difference:
         clustered += ((in_b.total - mean_b * in_b.n) / n_b - (in_a.total - mean_a * in_a.n) / n_a) ** 2
     few = min(_effective(a), _effective(b))
     clustered *= few / (few - 1) if few > 1 else math.inf
+    value = mean_b - mean_a
+    if not is_share and 2 * len(a.keys() & b.keys()) > len(a.keys() | b.keys()):
+        return Difference(value, clustered)  # copies are not independent of their originals
     independent = _independent(a, n_a, mean_a, is_share) + _independent(b, n_b, mean_b, is_share)
-    return Difference(mean_b - mean_a, max(clustered, independent))
+    return Difference(value, max(clustered, independent))
 
 
 def _effective(arm: Buckets) -> float:

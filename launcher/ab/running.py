@@ -1,34 +1,44 @@
 """Begins and ends experiments of a running deployment, by its proxy's configuration file."""
 
+import asyncio
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from datetime import UTC, datetime
 from pathlib import Path
 
 import tenacity
 from pydantic import TypeAdapter, ValidationError
 
+from launcher.ab.report import AbReport
 from launcher.ab.request import AbRequest, faults, split_of
 from launcher.errors import RunDirectoryError
 from launcher.local import proxy_file
 from launcher.local.asking import allowed, ask
 from launcher.local.run_directory import RunDirectory
+from launcher.measure import served
+from launcher.measure.conditions import Conditions
+from launcher.measure.conditions_here import conditions
 from proxy.config import ProxyConfig
 from proxy.experiment.answer import ExperimentAnswer
 from proxy.split import Split
 
 REPORT = "report.json"
 """In an experiment's folder: what was shown when it was stopped."""
+BEGUN = "begun.json"
+"""There, too: under which conditions."""
 _FOLDER = "experiment"
 _NOTICED_WITHIN = 10.0
 """Seconds; the proxy looks at its file every second."""
 _PATIENCE = 10.0
 
 
-def start(directory: RunDirectory, request: AbRequest) -> Split:
-    """Begin it, and return when the proxy divides; raises :class:`RunDirectoryError` when it cannot be."""
+def start(directory: RunDirectory, request: AbRequest, command: str) -> Split:
+    """Begin it, and return when the proxy divides; raises :class:`RunDirectoryError` when it cannot be.
+
+    ``command`` is what the report says of how it was begun.
+    """
     _running(directory)
     plan = directory.read_plan()
     objectives = {} if plan is None else plan.objectives
@@ -41,6 +51,8 @@ def start(directory: RunDirectory, request: AbRequest) -> Split:
 
     proxy_file.change(directory.proxy_config, begun)
     _await(directory, lambda answer: answer.split is not None and answer.split.id == split.id)
+    told = asyncio.run(conditions(served.running(directory), command))
+    _keep(reports(directory) / split.id / BEGUN, TypeAdapter(Conditions).dump_json(told, indent=2))
     return split
 
 
@@ -49,27 +61,24 @@ def look(directory: RunDirectory) -> ExperimentAnswer:
     _running(directory)
     answer = ask(directory, "GET", "/experiment", _PATIENCE)
     try:
-        return _answer_type().validate_json(allowed(answer))
+        return TypeAdapter(ExperimentAnswer).validate_json(allowed(answer))
     except ValidationError as exc:
         raise RunDirectoryError(
             f"{answer.request.url} answered {answer.status_code}, not what an experiment shows"
         ) from exc
 
 
-def stop(directory: RunDirectory) -> tuple[ExperimentAnswer, Path]:
-    """End it: all requests go where rules say; the last report, and where it is kept."""
+def stop(directory: RunDirectory) -> tuple[AbReport, Path]:
+    """End it: all requests go where rules say; the report, and where it is kept."""
     last = look(directory)
     split = last.split
     if split is None:
         raise RunDirectoryError("no experiment runs: `launcher ab start` begins one")
     if split.experiment is None:
         raise RunDirectoryError(f"{split.id} divides the requests and is no experiment: end what has begun it")
-    report = reports(directory) / split.id / REPORT
-    try:
-        report.parent.mkdir(parents=True, exist_ok=True)
-        report.write_bytes(_answer_type().dump_json(last, indent=2) + b"\n")
-    except OSError as exc:
-        raise RunDirectoryError(f"cannot keep the report {report}: {exc.strerror}; the experiment goes on") from exc
+    folder = reports(directory) / split.id
+    report = AbReport(_begun(folder / BEGUN), datetime.now(UTC).isoformat(timespec="seconds"), last)
+    _keep(folder / REPORT, TypeAdapter(AbReport).dump_json(report, indent=2))
 
     def ended(config: ProxyConfig) -> ProxyConfig:
         of_this = config.split is not None and config.split.id == split.id
@@ -77,17 +86,32 @@ def stop(directory: RunDirectory) -> tuple[ExperimentAnswer, Path]:
 
     proxy_file.change(directory.proxy_config, ended)
     _await(directory, lambda answer: answer.split is None or answer.split.id != split.id)
-    return last, report
+    return report, folder / REPORT
 
 
-def to_json(answer: ExperimentAnswer) -> str:
+def to_json(shown: ExperimentAnswer | AbReport) -> str:
     """As indented JSON."""
-    return _answer_type().dump_json(answer, indent=2).decode()
+    return TypeAdapter(type(shown)).dump_json(shown, indent=2).decode()
 
 
 def reports(directory: RunDirectory) -> Path:
     """The folder of all experiments."""
     return directory.proxy_config.parent / _FOLDER
+
+
+def _keep(file: Path, text: bytes) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text + b"\n")
+    except OSError as exc:
+        raise RunDirectoryError(f"cannot write {file}: {exc.strerror}; the experiment goes on") from exc
+
+
+def _begun(file: Path) -> Conditions | None:
+    try:
+        return TypeAdapter(Conditions).validate_json(file.read_bytes())
+    except (OSError, ValidationError):  # of use to readers, and to nothing else
+        return None
 
 
 def _running(directory: RunDirectory) -> None:
@@ -117,12 +141,6 @@ def _await(directory: RunDirectory, reached: Callable[[ExperimentAnswer], bool])
             f"the proxy has not followed {directory.proxy_config} within {_NOTICED_WITHIN:g} s: `launcher logs proxy` "
             "says why"
         ) from exc
-
-
-@cache
-def _answer_type() -> TypeAdapter[ExperimentAnswer]:
-    """Built when it is needed: most verbs do not, and start sooner."""
-    return TypeAdapter(ExperimentAnswer)
 
 
 class _NotYet(Exception):

@@ -6,6 +6,7 @@ from rich.table import Table
 
 from launcher.tables import new_table
 from proxy.experiment.answer import ExperimentAnswer, MetricSeen
+from proxy.sequential import Verdict
 from proxy.split import Split
 
 _NAMES = {"goodput": "goodput", "errors": "errors", "ttft": "TTFT", "tpot": "time per token"}
@@ -45,11 +46,10 @@ def arms(answer: ExperimentAnswer) -> Table:
 
 def metrics(answer: ExperimentAnswer) -> Table:
     """What it shows; TTFT always stands next to the time per token."""
-    table = new_table("METRIC", "A", "B", "B AGAINST A", "AT ALL LOOKS BETWEEN", "VERDICT")
+    table = new_table("METRIC", "A", "B", "B AGAINST A", "INTERVAL", "VERDICT")
     for seen in answer.metrics:
-        effect, low, high = (_effect(seen, value) for value in (seen.effect, seen.low, seen.high))
-        between = "-" if seen.low is None else f"{low} and {high}"
-        table.add_row(_NAMES[seen.metric], _value(seen, seen.a), _value(seen, seen.b), effect, between, seen.verdict)
+        values = _value(seen, seen.a), _value(seen, seen.b)
+        table.add_row(_NAMES[seen.metric], *values, _effect(seen), _interval(seen), seen.verdict)
     return table
 
 
@@ -63,11 +63,13 @@ def lines(answer: ExperimentAnswer) -> Iterator[str]:
     yield from (f"- {reason}" for reason in answer.reasons)
 
 
-def promotion(split: Split) -> Iterator[str]:
+def promotion(answer: ExperimentAnswer) -> Iterator[str]:
     """How B gets all requests for good."""
-    experiment = split.experiment
+    experiment = None if answer.split is None else answer.split.experiment
     if experiment is None:
         return
+    if answer.verdict is not Verdict.BETTER:
+        yield f"warning: it was not shown that {experiment.b} is better: {answer.verdict}"
     yield f"To let {experiment.b} serve what {experiment.a} served, end proxy.pools.rules of the profile with:"
     yield f"  - {{pool: {experiment.b}}}"
     yield "It takes effect with the next `launcher up`; to be rid of the other pool, make B's part the profile itself."
@@ -79,7 +81,16 @@ def _value(seen: MetricSeen, value: float | None) -> str:
     return f"{1000 * value:,.1f} ms" if seen.metric in _TIMES else f"{value:.1%}"
 
 
-def _effect(seen: MetricSeen, value: float | None) -> str:
-    if value is None:
+def _effect(seen: MetricSeen) -> str:
+    if seen.effect is None:
         return "-"
-    return f"x {value:.2f}" if seen.metric in _TIMES else f"{100 * value:+.1f} points"
+    return f"x {seen.effect:.2f}" if seen.metric in _TIMES else f"{100 * seen.effect:+.1f} points"
+
+
+def _interval(seen: MetricSeen) -> str:
+    """That holds at all looks together."""
+    if seen.low is None or seen.high is None:
+        return "-"
+    if seen.metric in _TIMES:
+        return f"{seen.low:.2f} to {seen.high:.2f}"
+    return f"{100 * seen.low:+.1f} to {100 * seen.high:+.1f}"

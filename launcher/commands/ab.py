@@ -1,6 +1,8 @@
 """The verbs that compare two pools on live traffic."""
 
+import sys
 import time
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -14,6 +16,7 @@ from launcher.ab.request import USUAL, AbRequest
 from launcher.commands.options import Output, OutputOption, RunDirectoryOption
 from launcher.commands.running import NOT_HEALTHY
 from launcher.local.run_directory import RunDirectory
+from launcher.measure.redacted import redacted
 from launcher.tables import print_table
 from proxy.experiment.answer import ExperimentAnswer
 from proxy.pools import MAIN
@@ -49,7 +52,7 @@ def start(
     if not shadow and share >= 100:
         raise typer.BadParameter("--share 100 leaves nothing to compare with: give less, or --shadow")
     request = AbRequest(b, a, share, by, shadow, ttft, tpot, margin, Guards(more_errors, slower))
-    split = running.start(RunDirectory(run_dir.absolute()), request)
+    split = running.start(RunDirectory(run_dir.absolute()), request, redacted(["launcher", *sys.argv[1:]]))
     typer.echo(text.headline(split))
     typer.echo("`launcher ab status` may be read at any time; `launcher ab stop` ends it and keeps the report")
 
@@ -58,17 +61,20 @@ def start(
 def status(
     run_dir: RunDirectoryOption,
     output: OutputOption = Output.TEXT,
-    watch: Annotated[bool, typer.Option("--watch", help="Again and again until Ctrl+C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Again and again, on a terminal, until Ctrl+C.")] = False,
 ) -> None:
     """What the experiment shows so far; exit code 1 if a guard has ended it."""
     directory = RunDirectory(run_dir.absolute())
     if watch and output is Output.JSON:
         raise typer.BadParameter("--watch is for people: ask for JSON without it, as often as you like")
-    if watch:
+    if watch and Console().is_terminal:
         _watch(directory)
         return
     answer = running.look(directory)
-    _show(answer, directory, as_json=output is Output.JSON)
+    if output is Output.JSON:
+        typer.echo(running.to_json(answer))
+    else:
+        _show(answer, directory)
     raise typer.Exit(0 if answer.ended is None else NOT_HEALTHY)
 
 
@@ -80,19 +86,17 @@ def stop(
 ) -> None:
     """End the experiment, and keep its report."""
     directory = RunDirectory(run_dir.absolute())
-    answer, report = running.stop(directory)
-    _show(answer, directory, as_json=output is Output.JSON)
-    assert answer.split is not None
-    if output is Output.TEXT:
-        typer.echo(f"ended; the report is {report}")
-    for line in text.promotion(answer.split) if promote else ():
+    report, file = running.stop(directory)
+    if output is Output.JSON:
+        typer.echo(running.to_json(report))
+    else:
+        _show(report.shown, directory)
+        typer.echo(f"ended; the report is {file}")
+    for line in text.promotion(report.shown) if promote else ():
         typer.echo(line, err=output is Output.JSON)
 
 
-def _show(answer: ExperimentAnswer, directory: RunDirectory, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(running.to_json(answer))
-        return
+def _show(answer: ExperimentAnswer, directory: RunDirectory) -> None:
     if answer.split is None:
         typer.echo(f"no experiment runs; reports of earlier ones are in {running.reports(directory)}")
         return
@@ -108,8 +112,8 @@ def _tables(answer: ExperimentAnswer) -> list[Table]:
 
 
 def _watch(directory: RunDirectory) -> None:
-    with Live(console=Console(highlight=False), auto_refresh=False) as live:
-        while True:
+    with suppress(KeyboardInterrupt), Live(console=Console(highlight=False), auto_refresh=False) as live:
+        while True:  # Ctrl+C is how one leaves it
             answer = running.look(directory)
             if answer.split is None:
                 live.update(Text("no experiment runs"), refresh=True)

@@ -26,6 +26,8 @@ class Simulated:
     looks: int = 20
     alpha: float = 0.05
     margin: float = 0.05
+    copied: bool = False
+    """Each request goes to A, and a copy of it to B; either adds some noise."""
 
     def run(self, seed: int) -> tuple[Verdict, int]:
         """The first verdict that says something, else the last one, and after how many requests."""
@@ -49,13 +51,17 @@ class Simulated:
         at = rng.uniform(0, 1, self.sessions)[session] + rng.exponential(0.1, len(session))
         session = session[np.argsort(at)]
         if self.base is None:
-            own = rng.normal(0, np.sqrt(self.likeness), self.sessions) + in_b * self.effect
+            own = rng.normal(0, np.sqrt(self.likeness), self.sessions) + in_b * self.effect * (not self.copied)
             values = own[session] + rng.normal(0, np.sqrt(1 - self.likeness), len(session))
         else:
             spread = (1 - self.likeness) / self.likeness
             own = rng.beta(self.base * spread, (1 - self.base) * spread, self.sessions) + in_b * self.effect
             values = (rng.uniform(size=len(session)) < own[session]).astype(float)
-        return bucket[session], in_b[session], values
+        if not self.copied:
+            return bucket[session], in_b[session], values
+        copies = values + self.effect + rng.normal(0, 0.5, len(values))
+        both = np.stack([values + rng.normal(0, 0.5, len(values)), copies], axis=1).ravel()
+        return np.repeat(bucket[session], 2), np.tile([False, True], len(values)), both
 
 
 def _masses(buckets: np.ndarray, values: np.ndarray, which: np.ndarray) -> dict[int, Mass]:

@@ -5,11 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.sequential import Mass, Question, Verdict, difference, judge, radius
+from proxy.experiment.judged import questions
+from proxy.sequential import ALPHA, Mass, Question, Verdict, difference, judge, radius
+from proxy.split import Experiment
 from tests.proxy.experiment_simulation import Simulated
 
 SAYS_SOMETHING = (Verdict.BETTER, Verdict.WORSE)
+ASKED = questions(Experiment("main", "int8"))
 SHARE = Question(0.05, 0.05, higher_is_better=True, is_share=True)
+GOODPUT, TIMES = (ASKED[name].alpha for name in ("goodput", "ttft"))
 WITHOUT_EFFECT = (
     Simulated(600),
     Simulated(400, spread=2.0, likeness=0.6),
@@ -17,31 +21,37 @@ WITHOUT_EFFECT = (
     Simulated(600, base=0.98, likeness=0.2, spread=1.0),
     Simulated(600, base=None),
     Simulated(1200, base=None, share=0.1, spread=1.0, likeness=0.6),
+    Simulated(400, base=None, copied=True),
 )
 
 
-@pytest.mark.parametrize("simulated", WITHOUT_EFFECT, ids=lambda each: f"{each.sessions}-{each.base}-{each.share}")
-def test_without_an_effect_at_most_1_in_20_experiments_ever_says_that_there_is_one(simulated):
+@pytest.mark.parametrize("setting", range(len(WITHOUT_EFFECT)))
+def test_without_an_effect_at_most_1_in_20_experiments_ever_says_that_there_is_one(setting):
     experiments = 400
-    wrong = sum(simulated.run(seed)[0] in SAYS_SOMETHING for seed in range(experiments))
+    wrong = sum(WITHOUT_EFFECT[setting].run(seed)[0] in SAYS_SOMETHING for seed in range(experiments))
     assert wrong <= 0.05 * experiments
 
 
 @pytest.mark.parametrize(
     ("simulated", "power"),
     [
-        (Simulated(2000, spread=1.0, likeness=0.2, effect=-0.1), 0.95),
-        (Simulated(2000, spread=1.0, likeness=0.2, effect=-0.05), 0.6),
-        (Simulated(4000, spread=1.0, likeness=0.2, effect=-0.1, share=0.1), 0.95),
-        (Simulated(2000, spread=1.0, likeness=0.2, effect=-0.2, base=None), 0.9),
+        (Simulated(2000, spread=1.0, likeness=0.2, effect=-0.1, alpha=GOODPUT), 0.95),
+        (Simulated(2000, spread=1.0, likeness=0.2, effect=-0.05, alpha=GOODPUT), 0.6),
+        (Simulated(4000, spread=1.0, likeness=0.2, effect=-0.1, share=0.1, alpha=GOODPUT), 0.95),
+        (Simulated(2000, spread=1.0, likeness=0.2, effect=-0.2, base=None, alpha=TIMES), 0.9),
+        (Simulated(800, spread=1.0, likeness=0.2, effect=-0.1, base=None, alpha=TIMES, copied=True), 0.9),
     ],
-    ids=["10 points", "5 points", "10 points at 10 %", "a fifth of the spread"],
+    ids=["10 points", "5 points", "10 points at 10 %", "a fifth of the spread", "a tenth, of copies"],
 )
 def test_an_effect_is_found_as_often_as_documented(simulated, power):
     experiments = 60
     told = Counter(simulated.run(seed)[0] for seed in range(experiments))
     assert told[Verdict.WORSE] >= power * experiments
     assert told[Verdict.BETTER] == 0
+
+
+def test_all_metrics_together_are_wrong_with_the_chance_that_is_stated():
+    assert sum(question.alpha for question in ASKED.values()) == pytest.approx(ALPHA)
 
 
 def test_when_there_is_much_data_and_no_effect_that_is_said():

@@ -56,8 +56,8 @@ CHECKS = (
             "With speculation tokens take longer than without.",
             "Under load, checking drafts takes time that other requests need; or too few drafts are accepted.",
             "`duet_engine_tpot_seconds` beside `proxy.alerts.tpot_without_speculation`; `duet_engine_requests_running`",
-            "Switch it off (`speculation: null`), or let the engine draft fewer tokens in larger batches "
-            "(`speculation.schedule`).",
+            "`launcher tune speculation` finds how many tokens to draft at each load, and whether any; "
+            "`launcher operate speculation` lowers that or switches it off while it does not pay.",
             "DuetSpeculationNetNegative",
         ),
         _net_negative,
@@ -72,9 +72,9 @@ CHECKS = (
             "ngram), or with PD a draft whose KV never gets to decode (then acceptance is close to 0).",
             "`duet_engine_acceptance_rate`, `duet_engine_accepted_tokens_by_position_total`; the temperature of "
             "requests",
-            "Another draft, a lower temperature, or off. Fewer tokens per draft (`num_speculative_tokens`) if only "
-            "the first "
-            "positions are accepted.",
+            "Another draft, a lower temperature (or requests of high temperature in a pool of their own), or off. "
+            "Fewer tokens per draft (`num_speculative_tokens`) if only the first positions are accepted. `launcher operate "
+            "speculation` does that by itself.",
             "DuetAcceptanceLow",
         ),
         _low,

@@ -1,5 +1,7 @@
 """What people read of an experiment."""
 
+from dataclasses import replace
+
 from rich.console import Console
 
 from launcher.ab import text
@@ -33,9 +35,9 @@ def printed(*tables) -> str:
 def test_effects_are_in_their_units_and_ttft_stands_next_to_the_time_per_token():
     shown = [" ".join(line.split()) for line in printed(text.metrics(ANSWER)).splitlines()]
     assert shown[1:] == [
-        "goodput 88.9% 95.0% +6.1 points +1.0 points and +11.2 points better",
-        "errors 0.1% 0.1% +0.0 points -3.0 points and +3.0 points not enough data",
-        "TTFT 200.0 ms 180.0 ms x 0.90 x 0.85 and x 0.95 better",
+        "goodput 88.9% 95.0% +6.1 points +1.0 to +11.2 better",
+        "errors 0.1% 0.1% +0.0 points -3.0 to +3.0 not enough data",
+        "TTFT 200.0 ms 180.0 ms x 0.90 0.85 to 0.95 better",
         "time per token - - - - not enough data",
     ]
 
@@ -61,4 +63,8 @@ def test_the_verdict_comes_with_its_reasons():
 
 
 def test_how_to_promote_is_an_edit_of_the_profile():
-    assert "  - {pool: int8}" in list(text.promotion(SPLIT))
+    told = list(text.promotion(ANSWER))
+    assert "  - {pool: int8}" in told
+    assert "warning" not in told[0]
+    unsure = replace(ANSWER, verdict=Verdict.NOT_ENOUGH)
+    assert next(text.promotion(unsure)) == "warning: it was not shown that int8 is better: not enough data"

@@ -37,7 +37,7 @@ def test_an_experiment_is_begun_read_and_stopped(launch: Launch, command, proxy_
     twice = command("ab", "start", "--b", "other")
     assert "an experiment runs: ab-" in twice.stderr
 
-    read = command("ab", "status")
+    read = command("ab", "status", "--watch")  # where there is no terminal, once
     assert read.returncode == 0
     assert "other is: not enough data" in read.stdout
     shown = json.loads(command("ab", "status", "--output", "json").stdout)
@@ -54,7 +54,10 @@ def test_an_experiment_is_begun_read_and_stopped(launch: Launch, command, proxy_
     assert "x-duet-arm" not in ask(1)
     (report,) = (folder / "run/experiment").glob("*/report.json")
     kept = json.loads(report.read_text())
-    assert sum(arm["requests"] for arm in kept["arms"].values()) == 21
+    assert sum(arm["requests"] for arm in kept["shown"]["arms"].values()) == 21
+    assert kept["begun"]["command"].startswith("launcher ab start --b other --share 50")
+    assert kept["begun"]["versions"]["python"]
+    assert kept["begun"]["cores"] > 0
     assert str(report) in ended.stdout
 
 
