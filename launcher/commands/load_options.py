@@ -80,6 +80,8 @@ def settings_of(written: set[str], options: LoadOptions, work: Work) -> Settings
         raise typer.BadParameter("--arrivals trace needs records with times: --workload FILE.jsonl")
     if not work.recorded:
         _refuse(written, ("anonymise",), "it is of real requests, and these are made up")
+    if work.recorded and options.requests is not None and options.requests > len(work.recorded):
+        raise typer.BadParameter(f"--requests {options.requests}: the workload has {len(work.recorded)}")
     if seconds is not None and options.requests is not None:
         raise typer.BadParameter("give --seconds or --requests, not both")
     if seconds is not None and seconds <= 0:

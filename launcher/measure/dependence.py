@@ -27,6 +27,13 @@ class Dependence(NamedTuple):
     """Degrees of freedom of that estimate, for Student's t."""
 
 
+def independent(count: int) -> Dependence:
+    """What :func:`dependence` finds for so many values that have nothing to do with each other."""
+    if count < _FEW:
+        return Dependence(float(count), max(1.0, count - 1.0))
+    return Dependence(count / (1 + (2 * _WINDOW + 1) / count), count / _WINDOW)
+
+
 def dependence(values: "np.ndarray") -> Dependence | None:
     """``None``: the values depend on each other for so long that their spread cannot be told."""
     import numpy as np

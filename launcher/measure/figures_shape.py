@@ -36,7 +36,7 @@ class Distribution:
     count: int
     mean: Interval
     percentiles: Mapping[int, Interval | None]
-    """50, 90, 95, 99; ``None``: there are too few requests to tell it."""
+    """50, 90, 95, 99; ``None``: there are too few requests to tell it. Bounds are infinite where they are not known."""
 
 
 @dataclass(frozen=True, slots=True)

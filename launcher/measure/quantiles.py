@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 
-from launcher.measure.dependence import Dependence, dependence
+from launcher.measure.dependence import Dependence, dependence, independent
 from launcher.measure.figures_shape import Distribution
 from launcher.measure.interval import Interval
 
@@ -38,7 +38,10 @@ def mean(values: Sequence[float]) -> Interval:
 
 
 def percentile(values: Sequence[float], percent: int) -> Interval | None:
-    """By order statistics, so that no shape is assumed; ``None`` where there are too few values for both bounds."""
+    """By order statistics, so that no shape is assumed; ``None`` where there are too few values for both bounds.
+
+    Without bounds where values depend on each other for so long that nothing is known of how far it may be off.
+    """
     import numpy as np
 
     if len(values) == 0:
@@ -46,7 +49,9 @@ def percentile(values: Sequence[float], percent: int) -> Interval | None:
     array = np.asarray(values, dtype=float)
     value = float(np.quantile(array, percent / 100))
     known = dependence((array <= value).astype(float))
-    if known is None or (ranks := _ranks(known, percent)) is None:
+    if known is None:
+        return Interval(value, -math.inf, math.inf) if len(array) >= needed(percent) else None
+    if (ranks := _ranks(known, percent)) is None:
         return None
     times, ordered = len(array) / round(known.independent), np.sort(array)
     first, last = max(1, math.floor(ranks[0] * times)), min(len(array), math.ceil(ranks[1] * times))
@@ -91,5 +96,4 @@ def _ranks(known: Dependence, percent: int) -> tuple[int, int] | None:
 @cache
 def needed(percent: int) -> int:
     """Independent requests from which a percentile is told."""
-    even = [number * 0.618034 % 1 for number in range(_ENOUGH)]
-    return next(count for count in range(5, _ENOUGH) if percentile(even[:count], percent) is not None)
+    return next(count for count in range(5, _ENOUGH) if _ranks(independent(count), percent) is not None)

@@ -54,6 +54,6 @@ def _waiting(samples: Sequence[Sample], span: Span) -> Iterator[str]:
         why = (
             "more comes than is served, and a longer run would tell of longer waits: lower the load"
             if change > 0
-            else "caches were still filling: measure with a longer warm-up"
+            else "caches may have been filling, or others were busy at first: measure with a longer warm-up"
         )
         yield f"not steady: TTFT {'rose' if change > 0 else 'fell'} by {abs(change) * 1000:,.0f} ms meanwhile; {why}"

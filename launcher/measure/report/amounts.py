@@ -6,6 +6,7 @@ from launcher.measure.interval import Interval
 from launcher.measure.load import Arrivals, Closed, Load
 
 FEW = "too few"
+NO_BOUNDS = "no interval"
 
 
 def milliseconds(seconds: float) -> str:
@@ -31,7 +32,7 @@ def percent(share: float) -> str:
 def bounds(of: Interval, unit: str = "ms") -> str:
     """The interval, where there is one."""
     if not (math.isfinite(of.low) and math.isfinite(of.high)):
-        return "not sure at all"
+        return NO_BOUNDS
     told = {"ms": milliseconds, "rate": rate, "share": percent}[unit]
     low, high = (told(value).removesuffix(" ms").removesuffix(" %") for value in (max(0.0, of.low), of.high))
     return f"{low} to {high}"

@@ -84,6 +84,14 @@ def test_real_requests_are_sent_and_reported_without_their_words(engine: FakeEng
     assert all("confidential" not in file.read_text() for file in (tmp_path / "out").iterdir())
 
 
+def test_more_requests_than_there_are_are_refused(tmp_path: Path):
+    (tmp_path / "real.jsonl").write_text('{"prompt": "a"}\n')
+    options = ["--workload", str(tmp_path / "real.jsonl"), "--requests", "2"]
+    done = typer.testing.CliRunner().invoke(app, ["http://127.0.0.1:1", *options])
+    assert done.exit_code == 2
+    assert "the workload has 1" in done.output
+
+
 def test_a_profile_is_started_and_judged_by_its_own_objectives(profile: Path, tmp_path: Path):
     settings = ["--set", "objectives.ttft=7", "--set", "objectives.tpot=3"]
     told = bench(profile, *settings, *QUICK, "--output", "json", "--tpot", 2, "--out", tmp_path / "out")

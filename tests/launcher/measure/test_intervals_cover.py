@@ -75,12 +75,20 @@ def test_percentiles_of_latencies(drawn: Callable[..., np.ndarray], count: int, 
     assert np.mean([each.low <= truth <= each.high for each in told]) >= LEAST
 
 
-@pytest.mark.parametrize(("percent", "count"), [(50, 8), (90, 45), (95, 86), (99, 386)])
+@pytest.mark.parametrize(("percent", "count"), [(50, 8), (90, 51), (95, 89), (99, 386)])
 def test_a_percentile_is_told_from_so_many_requests_on(percent: int, count: int):
     assert needed(percent) == count
-    values = [number * 0.618 % 1 for number in range(count)]
-    assert percentile(values[:-1], percent) is None
+    values = [*np.random.default_rng(0).random(2 * count)]
+    assert percentile(values[: count // 2], percent) is None
     assert percentile(values, percent) is not None
+
+
+def test_of_values_that_drift_no_interval_is_told():
+    drifting = [1 + number / 100 for number in range(200)]
+    told = percentile(drifting, 50)
+    assert told is not None
+    assert (told.value, told.low, told.high) == (pytest.approx(1.995), -np.inf, np.inf)
+    assert mean(drifting).high == np.inf
 
 
 def test_tokens_a_second_of_a_closed_loop():
