@@ -31,7 +31,7 @@ def profile(model: Mapping[str, object], folder: Path) -> Path:
             "method": "ngram",
             "num_speculative_tokens": _K,
             "prompt_lookup_max": 4,
-            "prompt_lookup_min": 2,
+            "prompt_lookup_min": 1,
             "report_acceptance": True,
         },
         "proxy": {"port": PROXY},

@@ -73,8 +73,8 @@ CHECKS = (
             "`duet_engine_acceptance_rate`, `duet_engine_accepted_tokens_by_position_total`; the temperature of "
             "requests",
             "Another draft, a lower temperature (or requests of high temperature in a pool of their own), or off. "
-            "Fewer tokens per draft (`num_speculative_tokens`) if only the first positions are accepted. `launcher operate "
-            "speculation` does that by itself.",
+            "Fewer tokens per draft (`num_speculative_tokens`) if only the first positions are accepted. "
+            "`launcher operate speculation` does that by itself.",
             "DuetAcceptanceLow",
         ),
         _low,

@@ -1,27 +1,27 @@
 """Brings the engines of a running deployment to the draft tokens that were decided, one after the other."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from launcher.errors import RunDirectoryError
 from launcher.local import proxy_file
 from launcher.local.deployment import State
 from launcher.local.restart import restart
 from launcher.local.run_directory import RunDirectory
-from launcher.operate.speculation.cap import Config, argv_with, capped, config_of, k_of
+from launcher.operate.speculation.cap import argv_with, k_of
 from launcher.plan import EngineInstance
 from proxy.topology import Role
 
 ANSWERING = (Role.DECODE, Role.AGGREGATED)
 
 
-def caps(directory: RunDirectory, full: Mapping[str, Config]) -> dict[str, int]:
-    """Of the engines that can speculate, as they run now; ``full``: their configurations as the profile has them."""
-    return {engine.name: k_of(config_of(engine)) for engine in _engines(directory).values() if engine.name in full}
+def caps(directory: RunDirectory, full: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Of the engines that can speculate, as they run now; ``full``: their command lines as the profile has them."""
+    return {engine.name: k_of(engine.argv) for engine in _engines(directory).values() if engine.name in full}
 
 
 def bring(
     directory: RunDirectory,
-    full: Mapping[str, Config],
+    full: Mapping[str, Sequence[str]],
     wanted: Mapping[str, int],
     *,
     within: float,
@@ -34,9 +34,9 @@ def bring(
     """
     for name, cap in wanted.items():
         engine = _engines(directory)[name]
-        if k_of(config_of(engine)) == cap:
+        if k_of(engine.argv) == cap:
             continue
-        argv = argv_with(engine.argv, capped(full[name], cap, engine.role))
+        argv = argv_with(full[name], cap, engine.role)
         if not restart(directory, [name], drain_first=True, within=within, tell=tell, argv={name: argv}):
             return False
     return True

@@ -9,24 +9,34 @@ from collections.abc import Mapping, Sequence
 from pydantic import JsonValue
 
 from launcher.command_line import drafts_with_kv, options_of, speculation_of
-from launcher.plan import EngineInstance
 from proxy.topology import Role
 
 Config = Mapping[str, JsonValue]
 _OPTION = "--speculative-config"
+_REPORT = "--per-request-spec-decode-metrics"
+"""vLLM does not start with it where nothing speculates."""
 _K = "num_speculative_tokens"
 _OF_SUFFIX = 24
 """vLLM's own K for the method that counts for itself, as deep as its tree."""
 _SCHEDULE = "num_speculative_tokens_per_batch_size"
 
 
-def config_of(engine: EngineInstance) -> Config:
-    """Its speculative configuration; empty for none."""
-    return speculation_of(options_of(engine.argv))
+def k_of(argv: Sequence[str]) -> int:
+    """The most draft tokens by step, by an engine's command line; 0 for none."""
+    return _k(speculation_of(options_of(argv)))
 
 
-def k_of(config: Config) -> int:
-    """The most draft tokens by step; 0 for none."""
+def argv_with(argv: Sequence[str], cap: int, role: Role) -> tuple[str, ...]:
+    """An engine's command line as the profile has it, with at most ``cap`` draft tokens by step."""
+    own = speculation_of(options_of(argv))
+    config = capped(own, cap, role)
+    if config == own:
+        return tuple(argv)
+    rest = _without(argv, _OPTION)
+    return (*rest, _OPTION, json.dumps(dict(config))) if config else _without(rest, _REPORT)
+
+
+def _k(config: Config) -> int:
     k = config.get(_K)
     most = k if isinstance(k, int) else _OF_SUFFIX if config.get("method") == "suffix" else 0
     schedule = config.get(_SCHEDULE)
@@ -39,7 +49,7 @@ def capped(config: Config, cap: int, role: Role) -> Config:
 
     A draft whose layers are in the KV cache stays loaded at decode: prefill has these layers, and both must agree.
     """
-    if cap >= k_of(config):
+    if cap >= _k(config):
         return config
     if cap > 0:
         limited = dict(config) | {_K: cap}
@@ -51,13 +61,10 @@ def capped(config: Config, cap: int, role: Role) -> Config:
     return {}
 
 
-def argv_with(argv: Sequence[str], config: Config) -> tuple[str, ...]:
-    """A command line with this speculative configuration in place of its own."""
-    rest = list(argv)
-    if _OPTION in rest:
-        at = rest.index(_OPTION)
-        del rest[at : at + 2]
-    return (*rest, *((_OPTION, json.dumps(dict(config))) if config else ()))
+def _without(argv: Sequence[str], option: str) -> tuple[str, ...]:
+    """A command line without an option and its value."""
+    at = argv.index(option) if option in argv else len(argv)
+    return (*argv[:at], *argv[at + 2 :])
 
 
 def _limited(entry: JsonValue, cap: int) -> JsonValue:

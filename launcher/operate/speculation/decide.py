@@ -39,13 +39,13 @@ def counted(windows: Sequence[Window], policy: Policy, of: Callable[[Seen], bool
 
 def _while_on(state: State, found: Findings, policy: Policy) -> Decision:
     traffic, gain = found.traffic, found.gain
-    if not traffic.drafted:
-        return _keep(state, found, "nothing is drafted at this load")
-    rate = traffic.accepted / traffic.drafted
     fewer = _fewer(state, traffic, policy)
-    if gain is not None and gain.high < policy.margin:
+    if gain is not None and gain.high < (policy.margin if traffic.drafted else 0):
         reason = f"no gain at this load: {percent(gain)} tokens a second against {found.source}"
         return _less(state, fewer, reason, found)
+    if not traffic.drafted:
+        return _keep(state, found, "nothing is drafted at this load, and that costs nothing that is known")
+    rate = traffic.accepted / traffic.drafted
     if rate < policy.break_even and (gain is None or gain.value < policy.margin):
         reason = f"{rate:.0%} of draft tokens are accepted, less than {policy.break_even:.0%}, and no gain is shown"
         return _less(state, _accepted_enough(state, traffic, policy), reason, found)

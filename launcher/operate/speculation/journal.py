@@ -10,7 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from launcher.errors import RunDirectoryError
 from launcher.local.run_directory import RunDirectory
-from launcher.operate.speculation.cap import Config
 from launcher.operate.speculation.knowledge import Knowledge
 from launcher.operate.speculation.state import Decision, State
 from launcher.operate.speculation.steer import SteerState
@@ -22,8 +21,8 @@ class Memory:
 
     mark: str
     """The deployment's."""
-    full: Mapping[str, Config]
-    """The speculative configuration of each engine as the profile has it."""
+    full: Mapping[str, tuple[str, ...]]
+    """The command line of each engine that speculates as the profile has it."""
     state: State | SteerState
     known: Knowledge
 

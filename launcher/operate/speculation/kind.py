@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from launcher.local.run_directory import RunDirectory
-from launcher.operate.speculation.cap import config_of, k_of
+from launcher.operate.speculation.cap import k_of
 from launcher.operate.speculation.controller import Controller, Options
 from launcher.operate.speculation.journal import Journal, Memory
 from launcher.operate.speculation.knowledge import Knowledge
@@ -31,7 +31,7 @@ def controller(
     """
     mark, now = directory.running().mark, time.time()
     remembered = Journal(directory).remembered(mark)
-    full = {each.name: config_of(each) for each in pools.engines} if remembered is None else remembered.full
+    full = {each.name: each.argv for each in pools.engines} if remembered is None else remembered.full
     known = tuned if remembered is None else replace(remembered.known, tuned=tuned.tuned or remembered.known.tuned)
     state = None if remembered is None else remembered.state
     highest = max(map(k_of, full.values()))

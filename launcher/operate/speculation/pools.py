@@ -7,7 +7,7 @@ from launcher.command_line import options_of
 from launcher.errors import RunDirectoryError
 from launcher.local.run_directory import RunDirectory
 from launcher.operate.speculation import act
-from launcher.operate.speculation.cap import config_of, k_of
+from launcher.operate.speculation.cap import k_of
 from launcher.operate.speculation.journal import Journal
 from launcher.plan import EngineInstance
 from proxy.pools import by_name
@@ -35,7 +35,7 @@ def look(directory: RunDirectory, wanted: str | None) -> Pools:
     remembered = Journal(directory).remembered(deployment.mark)
     generating = [] if plan is None else [each for each in plan.engines if each.role in act.ANSWERING]
     were = () if remembered is None else remembered.full
-    speculating = [each for each in generating if k_of(config_of(each)) or each.name in were]
+    speculating = [each for each in generating if k_of(each.argv) or each.name in were]
     pool = _chosen(directory, dict.fromkeys(each.pool for each in speculating), wanted)
     engines = tuple(each for each in speculating if each.pool == pool)
     busy = {each.pool for each in speculating}

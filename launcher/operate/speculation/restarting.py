@@ -66,6 +66,6 @@ class Restarting(Controller[State]):
     def _wanted(self, state: State) -> dict[str, int]:
         """The cap of each engine."""
         return {
-            name: min(k_of(config), state.last if name == state.trial else state.cap)
-            for name, config in self.memory.full.items()
+            name: min(k_of(argv), state.last if name == state.trial else state.cap)
+            for name, argv in self.memory.full.items()
         }

@@ -12,6 +12,11 @@ TUNED = NGRAM | {"num_speculative_tokens_per_batch_size": [[1, 4, 5], [5, 16, 2]
 DRAFT = {"method": "draft_model", "model": "/models/draft", "num_speculative_tokens": 3}
 
 
+def argv(config: dict) -> tuple[str, ...]:
+    speculation = ("--speculative-config", json.dumps(config)) if config else ()
+    return ("vllm", "serve", *speculation, "--port", "1")
+
+
 @pytest.mark.parametrize(
     ("config", "cap", "found"),
     [
@@ -47,18 +52,19 @@ def test_a_draft_of_an_aggregated_engine_is_not_loaded_when_it_is_not_used():
     [(NGRAM, 5), (TUNED, 5), (capped(DRAFT, 0, Role.DECODE), 0), ({"method": "suffix"}, 24), ({}, 0)],
 )
 def test_k_is_the_most_that_may_be_drafted(config: dict, k: int):
-    assert k_of(config) == k
+    assert k_of(argv(config)) == k
 
 
 def test_the_rest_of_the_command_line_stays_as_it_is():
-    argv = ("vllm", "serve", "--speculative-config", json.dumps(NGRAM), "--port", "1")
-
-    assert argv_with(argv, {}) == ("vllm", "serve", "--port", "1")
-    assert argv_with(argv_with(argv, {}), DRAFT) == (
-        "vllm",
-        "serve",
-        "--port",
-        "1",
-        "--speculative-config",
-        json.dumps(DRAFT),
+    assert argv_with(argv(NGRAM), 5, Role.DECODE) == argv(NGRAM)
+    assert argv_with(argv(NGRAM), 2, Role.DECODE) == (
+        *("vllm", "serve", "--port", "1", "--speculative-config"),
+        json.dumps(NGRAM | {"num_speculative_tokens": 2}),
     )
+
+
+def test_an_engine_that_does_not_speculate_is_not_told_to_report_its_acceptance():
+    reports = ("--per-request-spec-decode-metrics", "summary")
+
+    assert argv_with((*argv(NGRAM), *reports), 0, Role.DECODE) == ("vllm", "serve", "--port", "1")
+    assert set(reports) <= {*argv_with((*argv(NGRAM), *reports), 2, Role.DECODE)}
