@@ -11,6 +11,7 @@ from launcher.commands import (
     baseline,
     bench,
     cluster,
+    compare,
     doctor,
     operate,
     profiles,
@@ -22,6 +23,7 @@ from launcher.commands import (
     size,
     starting,
     top,
+    tune,
 )
 from launcher.errors import LauncherError, RunDirectoryError
 
@@ -60,6 +62,8 @@ app.command("doctor")(doctor.diagnose)
 app.command("baseline")(baseline.record_baseline)
 app.add_typer(quantize.app, name="quantize")
 app.add_typer(bench.app, name="bench")
+app.command("compare")(compare.compare)
+app.add_typer(tune.app, name="tune")
 app.add_typer(operate.app, name="operate")
 app.add_typer(ab.app, name="ab")
 

@@ -51,7 +51,7 @@ def load(reference: str, overrides: Sequence[str] = ()) -> Profile:
 
 def resolve(reference: str, overrides: Sequence[str] = ()) -> Resolved:
     """As :func:`load`, with the places."""
-    document = _read_chain(locate(reference), ())
+    document = read_whole(reference)
     for override in overrides:
         document = _apply(document, override)
     if moved := [
@@ -74,6 +74,14 @@ def resolve(reference: str, overrides: Sequence[str] = ()) -> Resolved:
     ]:
         raise ProfileError(unfit)
     return Resolved(profile, document)
+
+
+def read_whole(reference: str, beside: Path | None = None) -> Document:
+    """What is written, with ``extends`` applied and ``null`` kept; raises :class:`ProfileError`.
+
+    ``beside``: the file that a relative path starts from.
+    """
+    return _read_chain(locate(reference, beside), ())
 
 
 def _validated(data: dict[str, Value], document: Document, reference: str) -> Profile:

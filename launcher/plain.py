@@ -2,8 +2,9 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -11,12 +12,13 @@ if TYPE_CHECKING:
 
 def to_json(shape: "DataclassInstance", indent: int | None = 1) -> str:
     """All of it; numbers that JSON does not have are ``null``."""
-    return json.dumps(_plain(asdict(shape)), indent=indent, ensure_ascii=False) + "\n"
+    return json.dumps(plain(asdict(shape)), indent=indent, ensure_ascii=False) + "\n"
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
+def plain(value: Any) -> Any:  # noqa: ANN401  # JSON
+    """The same with ``null`` for numbers that JSON does not have."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

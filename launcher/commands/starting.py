@@ -18,6 +18,7 @@ from launcher.local import detach
 from launcher.local.run_directory import RunDirectory
 from launcher.plan import Plan
 from launcher.preflight.finding import Layer
+from launcher.speculation.smoke import smoke
 from launcher.up import OnceReady, up
 
 INTERRUPTED = 130
@@ -44,6 +45,8 @@ def up_profile(
 
     async def serve(plan: Plan, client: httpx.AsyncClient) -> bool:
         show.address(console, plan)
+        if said := await smoke(plan, client):
+            console.print(f"warning: {said.text}" if said.is_warning else said.text, markup=False, soft_wrap=True)
         return True
 
     console = Console(highlight=False)

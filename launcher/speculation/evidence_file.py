@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from launcher.plain import plain
 from launcher.speculation.evidence import Evidence
 
 SUFFIX = ".speculation.json"
@@ -30,17 +31,8 @@ def from_data(data: object) -> Evidence:
         raise ValueError(str(exc).splitlines()[0]) from exc
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401  # JSON
-    """With ``null`` for what JSON does not have."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def numbers(value: Any) -> Any:  # noqa: ANN401  # JSON
-    """The opposite, where an interval's number is not known."""
+    """The opposite of :func:`launcher.plain.plain`, where an interval's number is not known."""
     if isinstance(value, dict):
         if value.keys() == _INTERVAL.keys():
             return {key: _INTERVAL[key] if each is None else each for key, each in value.items()}

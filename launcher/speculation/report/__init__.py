@@ -1,0 +1,1 @@
+"""What a tuning found, as a page, a table and plots."""
