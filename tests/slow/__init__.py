@@ -1,1 +1,1 @@
-"""What takes half an hour: a real chat model, quantized in every way."""
+"""What takes an hour: a real chat model, quantized, tuned and operated in every way."""
