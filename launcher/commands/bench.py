@@ -70,9 +70,10 @@ def run(
     ] = None,
     warm_up: Annotated[float, typer.Option("--warm-up", min=0, help="Seconds before, not counted.")] = 5.0,
     ttft: Annotated[
-        float | None, typer.Option("--ttft", help="Objective in seconds, for goodput. Default: the profile's.")
+        float | None,
+        typer.Option("--ttft", min=0.001, help="Objective in seconds, for goodput. Default: the profile's."),
     ] = None,
-    tpot: Annotated[float | None, typer.Option("--tpot", help="The same, of each further token.")] = None,
+    tpot: Annotated[float | None, typer.Option("--tpot", min=0.0001, help="The same, of each further token.")] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed sends the same requests.")] = 0,
     key: KeyOption = None,
     model_name: Annotated[str | None, typer.Option("--model-name", help="Of several that a URL serves.")] = None,

@@ -47,6 +47,7 @@ class Controller(ABC, Generic[S]):
         memory: Memory,
         state: S,
         options: Options,
+        journal: Journal,
         metrics: Metrics,
         tell: Callable[[str], None],
     ) -> None:
@@ -56,7 +57,7 @@ class Controller(ABC, Generic[S]):
         self.state: S = state
         self.windows: list[Window] = []
         self._metrics = metrics
-        self._journal = Journal(directory)
+        self._journal = journal
 
     async def run(self) -> None:
         """Until cancelled, or the deployment ends; raises :class:`RunDirectoryError` then."""
