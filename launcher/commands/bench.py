@@ -88,6 +88,8 @@ def run(
 ) -> None:
     """Send a workload to a profile (started for it), a URL or what runs, and report what its clients saw."""
     packages.needed()
+    from launcher.measure.report.files import check as check_folder
+
     bearer(key)  # one that can be none is refused before anything starts
     written, chosen = given(context), with_model(overrides, model)
     digest: str | None = None
@@ -112,6 +114,7 @@ def run(
     if target is not None and is_url(target):
         target = address(target, "a server's")
     folder = out or Path(f"bench-{_name(target)}-{datetime.now():%Y%m%d-%H%M%S}")
+    check_folder(folder)
     screen = Screen(Console(stderr=True), "bench")
     try:
         benched = asyncio.run(
