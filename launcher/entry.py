@@ -11,6 +11,9 @@ def main() -> None:
     shell = asked(os.environ)
     if shell is not None:
         sys.exit(run(shell, os.environ))
-    from launcher.cli import main as command_line  # it imports everything
+    try:
+        from launcher.cli import main as command_line  # it imports everything
 
-    command_line()
+        command_line()
+    except KeyboardInterrupt:  # while it imports; later each verb has its own answer
+        sys.exit(130)

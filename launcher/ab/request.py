@@ -59,7 +59,11 @@ def faults(split: Split, config: ProxyConfig) -> Iterator[str]:
         return
     if config.split is not None:
         what = "an experiment runs" if config.split.experiment is not None else "requests are divided already"
-        fix = "end it with `launcher ab stop`" if config.split.experiment is not None else "end first what does it"
+        fix = (
+            "end it with `launcher ab stop`"
+            if config.split.experiment is not None
+            else "end what does it, then take it away with `launcher ab stop`"
+        )
         yield f"{what}: {config.split.id}: {fix}"
         return
     pools = dict.fromkeys(instance.pool for instance in config.topology.instances if instance.pool)

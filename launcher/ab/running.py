@@ -68,17 +68,20 @@ def look(directory: RunDirectory) -> ExperimentAnswer:
         ) from exc
 
 
-def stop(directory: RunDirectory) -> tuple[AbReport, Path]:
-    """End it: all requests go where rules say; the report, and where it is kept."""
+def stop(directory: RunDirectory) -> tuple[AbReport, Path | None]:
+    """End it: all requests go where rules say; the report, and where it is kept.
+
+    What only divides the requests is taken away, too, and has nothing worth keeping.
+    """
     last = look(directory)
     split = last.split
     if split is None:
         raise RunDirectoryError("no experiment runs: `launcher ab start` begins one")
-    if split.experiment is None:
-        raise RunDirectoryError(f"{split.id} divides the requests and is no experiment: end what has begun it")
     folder = reports(directory) / split.id
     report = AbReport(_begun(folder / BEGUN), datetime.now(UTC).isoformat(timespec="seconds"), last)
-    _keep(folder / REPORT, TypeAdapter(AbReport).dump_json(report, indent=2))
+    file = None if split.experiment is None else folder / REPORT
+    if file is not None:
+        _keep(file, TypeAdapter(AbReport).dump_json(report, indent=2))
 
     def ended(config: ProxyConfig) -> ProxyConfig:
         of_this = config.split is not None and config.split.id == split.id
@@ -86,7 +89,7 @@ def stop(directory: RunDirectory) -> tuple[AbReport, Path]:
 
     proxy_file.change(directory.proxy_config, ended)
     _await(directory, lambda answer: answer.split is None or answer.split.id != split.id)
-    return report, folder / REPORT
+    return report, file
 
 
 def to_json(shown: ExperimentAnswer | AbReport) -> str:

@@ -84,14 +84,14 @@ def stop(
     output: OutputOption = Output.TEXT,
     promote: Annotated[bool, typer.Option("--promote", help="Say how B gets all requests for good.")] = False,
 ) -> None:
-    """End the experiment, and keep its report."""
+    """End the experiment, and keep its report; or take away what else divides the requests."""
     directory = RunDirectory(run_dir.absolute())
     report, file = running.stop(directory)
     if output is Output.JSON:
         typer.echo(running.to_json(report))
     else:
         _show(report.shown, directory)
-        typer.echo(f"ended; the report is {file}")
+        typer.echo(f"ended; the report is {file}" if file is not None else "it was taken away: no request is divided")
     for line in text.promotion(report.shown) if promote else ():
         typer.echo(line, err=output is Output.JSON)
 

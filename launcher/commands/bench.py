@@ -70,9 +70,10 @@ def run(
     ] = None,
     warm_up: Annotated[float, typer.Option("--warm-up", min=0, help="Seconds before, not counted.")] = 5.0,
     ttft: Annotated[
-        float | None, typer.Option("--ttft", help="Objective in seconds, for goodput. Default: the profile's.")
+        float | None,
+        typer.Option("--ttft", min=0.001, help="Objective in seconds, for goodput. Default: the profile's."),
     ] = None,
-    tpot: Annotated[float | None, typer.Option("--tpot", help="The same, of each further token.")] = None,
+    tpot: Annotated[float | None, typer.Option("--tpot", min=0.0001, help="The same, of each further token.")] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed sends the same requests.")] = 0,
     key: KeyOption = None,
     model_name: Annotated[str | None, typer.Option("--model-name", help="Of several that a URL serves.")] = None,
@@ -87,6 +88,8 @@ def run(
 ) -> None:
     """Send a workload to a profile (started for it), a URL or what runs, and report what its clients saw."""
     packages.needed()
+    from launcher.measure.report.files import check as check_folder
+
     bearer(key)  # one that can be none is refused before anything starts
     written, chosen = given(context), with_model(overrides, model)
     digest: str | None = None
@@ -111,6 +114,7 @@ def run(
     if target is not None and is_url(target):
         target = address(target, "a server's")
     folder = out or Path(f"bench-{_name(target)}-{datetime.now():%Y%m%d-%H%M%S}")
+    check_folder(folder)
     screen = Screen(Console(stderr=True), "bench")
     try:
         benched = asyncio.run(

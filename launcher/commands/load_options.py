@@ -1,5 +1,6 @@
 """What the options of a load mean together; what contradicts, or would do nothing, is refused."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,9 @@ def load_of(written: set[str], options: LoadOptions) -> Load:
     """Closed unless something of an open loop was written."""
     if "concurrency" in written:
         _refuse(written, _OF_OPEN, "it is of an open loop, --concurrency of a closed one: give either")
+    for name in ("rate", "speed", "seconds"):
+        if (value := getattr(options, name)) is not None and not math.isfinite(value):
+            raise typer.BadParameter(f"--{name} {value:g} has no end: give a finite number")
     if options.arrivals is Arrivals.TRACE:
         _refuse(written, ("rate",), "a trace has its own times: give --speed instead")
         return Open(options.arrivals, speed=options.speed, most=options.most)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -94,7 +95,8 @@ def speculation(
             raise RunDirectoryError(
                 f"cannot listen on port {metrics_port} ({exc.strerror}): choose another --metrics-port"
             ) from exc
-    asyncio.run(working.run())
+    with nullcontext() if dry_run else directory.alone(f"operate speculation --pool {by_name(pools.speculating)}"):
+        asyncio.run(working.run())
 
 
 def _read(file: Path) -> Evidence:

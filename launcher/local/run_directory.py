@@ -158,7 +158,11 @@ class RunDirectory:
     @contextmanager
     def alone(self, verb: str) -> Iterator[None]:
         """Only one command of this kind at a time, for the time of the ``with``."""
-        with (self.path / f"{verb}.lock").open("a+") as lock:
+        try:
+            opened = (self.path / f"{verb}.lock").open("a+")
+        except OSError as exc:
+            raise RunDirectoryError(f"cannot write {self.path / verb}.lock: {exc.strerror}") from exc
+        with opened as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as exc:

@@ -31,8 +31,8 @@ def requests_of(lines: Iterable[str], name: str, max_tokens: int) -> tuple[Reque
         if not line.strip():
             continue
         try:
-            found.append(_request(json.loads(line), max_tokens))
-        except (KeyError, TypeError, ValueError, RecursionError) as exc:
+            found.append(_request(_sendable(json.loads(line)), max_tokens))
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as exc:
             faults.append(f"{name}:{number}: {exc.args[0] if exc.args else type(exc).__name__}")
     if faults:
         more = len(faults) - _MOST_SHOWN
@@ -40,6 +40,17 @@ def requests_of(lines: Iterable[str], name: str, max_tokens: int) -> tuple[Reque
     if not found:
         raise MeasureError(f"{name} has no requests: write one JSON object a line, with messages or prompt")
     return _in_time(found)
+
+
+def _sendable(record: object) -> object:
+    """As it is; Python reads more than JSON may hold, and no client could send that."""
+    try:
+        json.dumps(record, allow_nan=False, ensure_ascii=False).encode()
+    except UnicodeEncodeError as exc:
+        raise ValueError(f"half a character, {exc.object[exc.start]!a}: write both of its surrogates") from exc
+    except ValueError as exc:
+        raise ValueError("a number is NaN or beyond all bounds: write a finite one, or leave it out") from exc
+    return record
 
 
 def _request(record: object, max_tokens: int) -> Request:
@@ -71,8 +82,10 @@ def _asked(messages: object) -> list[Any]:
 def _time(record: Mapping[str, Any]) -> float | None:
     """Seconds since some time that is the same for all lines."""
     told = record.get("at", record.get("timestamp"))
-    if told is None or (isinstance(told, int | float) and not isinstance(told, bool)):
-        return told
+    if told is None:
+        return None
+    if isinstance(told, int | float) and not isinstance(told, bool):
+        return float(told)
     try:
         return datetime.fromisoformat(told).timestamp()
     except (TypeError, ValueError) as exc:

@@ -9,15 +9,17 @@ from pydantic import Field, JsonValue, model_validator
 from launcher.profile.shape import Positive, Shape
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Weight = Annotated[float, Field(gt=0)]
+Weight = Annotated[float, Field(gt=0, le=1_000_000)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+"""Of words or tokens: more than any context, and made in a second."""
 Temperature = Annotated[float, Field(ge=0, le=2)]
 
 
-class Uniform(Shape):
-    """Every whole number between two is as likely."""
+class Bounded(Shape):
+    """Cut at both ends."""
 
-    least: Positive
-    most: Positive
+    least: Count = 1
+    most: Count = 100_000
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -26,33 +28,36 @@ class Uniform(Shape):
         return self
 
 
-class Normal(Shape):
+class Uniform(Bounded):
+    """Every whole number between two is as likely."""
+
+    least: Count
+    most: Count
+
+
+class Normal(Bounded):
     """Around a mean, with most within twice the deviation; cut at ``least`` and ``most``."""
 
-    mean: Annotated[float, Field(gt=0)]
-    deviation: Annotated[float, Field(ge=0)]
-    least: Positive = 1
-    most: Positive = 100_000
+    mean: Annotated[float, Field(gt=0, le=1_000_000)]
+    deviation: Annotated[float, Field(ge=0, le=1_000_000)]
 
 
-class LogNormal(Shape):
+class LogNormal(Bounded):
     """As real prompts and answers are: half below the median, a few very long; cut at ``least`` and ``most``."""
 
-    median: Annotated[float, Field(gt=0)]
-    sigma: Annotated[float, Field(ge=0)] = 0.5
+    median: Annotated[float, Field(gt=0, le=1_000_000)]
+    sigma: Annotated[float, Field(ge=0, le=10)] = 0.5
     """Of the logarithm: 0.5 makes one of forty more than 2.7 times the median."""
-    least: Positive = 1
-    most: Positive = 100_000
 
 
 class Length(Shape):
     """One of these."""
 
-    constant: Positive | None = None
+    constant: Count | None = None
     uniform: Uniform | None = None
     normal: Normal | None = None
     lognormal: LogNormal | None = None
-    values: Annotated[list[Positive], Field(min_length=1)] | None = None
+    values: Annotated[list[Count], Field(min_length=1)] | None = None
     """Each as likely; one that stands there twice, twice as likely."""
 
     @model_validator(mode="after")
@@ -77,7 +82,7 @@ class SharedPrefix(Shape):
 
     share: Share = 1.0
     """Of the requests that begin with one."""
-    words: Positive
+    words: Count
     number: Positive = 1
     """Different ones, each as often."""
 

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import os
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -46,7 +47,8 @@ def load(reference: str) -> Work:
     workload = _read(path)
     if workload.records is None:
         return Work(path.stem, workload)
-    return Work(path.stem, workload, recorded(path.parent / workload.records.expanduser(), workload.max_tokens))
+    records = Path(os.path.expanduser(workload.records))  # leaves ~nobody as it is, for the message
+    return Work(path.stem, workload, recorded(path.parent / records, workload.max_tokens))
 
 
 def _read(path: Path) -> Workload:
@@ -79,5 +81,5 @@ def recorded(path: Path, max_tokens: int) -> tuple[Request, ...]:
     try:
         with path.open(encoding="utf-8") as lines:
             return requests_of(lines, str(path), max_tokens)
-    except (OSError, UnicodeDecodeError) as exc:
+    except (OSError, ValueError) as exc:
         raise MeasureError(f"cannot read the records {path}: {exc}") from exc

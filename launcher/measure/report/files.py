@@ -1,5 +1,6 @@
 """Writes a measurement's report."""
 
+import os
 from pathlib import Path
 
 from launcher import page
@@ -8,6 +9,14 @@ from launcher.measure.bench_shape import Benched
 from launcher.measure.report.document import document
 from launcher.measure.report.told import told
 from launcher.plain import to_json
+
+
+def check(folder: Path) -> None:
+    """Raises :class:`MeasureError` when no report can come there: before anything is measured in vain."""
+    there = next(each for each in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(each))
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        why = "cannot be written" if there.is_dir() else "is no folder"
+        raise MeasureError(f"cannot write the report to {folder}: {there} {why}; choose another with --out")
 
 
 def write(benched: Benched, folder: Path) -> None:

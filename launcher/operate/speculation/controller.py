@@ -47,6 +47,7 @@ class Controller(ABC, Generic[S]):
         memory: Memory,
         state: S,
         options: Options,
+        journal: Journal,
         metrics: Metrics,
         tell: Callable[[str], None],
     ) -> None:
@@ -56,7 +57,7 @@ class Controller(ABC, Generic[S]):
         self.state: S = state
         self.windows: list[Window] = []
         self._metrics = metrics
-        self._journal = Journal(directory)
+        self._journal = journal
 
     async def run(self) -> None:
         """Until cancelled, or the deployment ends; raises :class:`RunDirectoryError` then."""
@@ -66,9 +67,13 @@ class Controller(ABC, Generic[S]):
             watcher = Watcher(urls, client, self.options.policy.warm_up)
             while True:
                 window = await watcher.window(self.options.policy.window, self.caps())
-                if self.directory.running().mark != self.memory.mark:
-                    raise RunDirectoryError("the deployment was started anew: start the controller again, too")
+                self._refuse_another()
                 await self._step(window)
+                self._refuse_another()
+
+    def _refuse_another(self) -> None:
+        if self.directory.running().mark != self.memory.mark:
+            raise RunDirectoryError("the deployment was started anew: start the controller again, too")
 
     async def _step(self, window: Window) -> None:
         self.windows = [*self.windows, window][-_KEPT:]

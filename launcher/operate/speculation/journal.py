@@ -31,11 +31,15 @@ _MEMORY = TypeAdapter(Memory)
 
 
 class Journal:
-    """``speculation.jsonl``, a line for each decision, and ``speculation.json`` in a run directory."""
+    """``speculation.jsonl``, a line for each decision, and ``speculation.json`` in a run directory.
 
-    def __init__(self, directory: RunDirectory) -> None:
-        self.decisions = directory.path / "speculation.jsonl"
-        self._memory = directory.path / "speculation.json"
+    Of another pool than the main one they are ``speculation-<pool>.jsonl`` and ``speculation-<pool>.json``.
+    """
+
+    def __init__(self, directory: RunDirectory, pool: str) -> None:
+        name = f"speculation-{pool}" if pool else "speculation"
+        self.decisions = directory.path / f"{name}.jsonl"
+        self._memory = directory.path / f"{name}.json"
 
     def remembered(self, mark: str) -> Memory | None:
         """Of this deployment; ``None`` where there is none, or it is another version's."""

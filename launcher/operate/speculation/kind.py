@@ -30,13 +30,14 @@ def controller(
     ``tuned``: what a tuning knows. Raises :class:`launcher.errors.RunDirectoryError` when nothing runs.
     """
     mark, now = directory.running().mark, time.time()
-    remembered = Journal(directory).remembered(mark)
+    journal = Journal(directory, pools.speculating)
+    remembered = journal.remembered(mark)
     full = {each.name: each.argv for each in pools.engines} if remembered is None else remembered.full
     known = tuned if remembered is None else replace(remembered.known, tuned=tuned.tuned or remembered.known.tuned)
     state = None if remembered is None else remembered.state
     highest = max(map(k_of, full.values()))
     if pools.plain is None:
         restarts = state if isinstance(state, State) else State(highest, highest, now, highest)
-        return Restarting(directory, Memory(mark, full, restarts, known), restarts, options, metrics, tell)
+        return Restarting(directory, Memory(mark, full, restarts, known), restarts, options, journal, metrics, tell)
     steers = state if isinstance(state, SteerState) else SteerState(highest, now)
-    return Steering(directory, Memory(mark, full, steers, known), steers, options, metrics, tell, pools)
+    return Steering(directory, Memory(mark, full, steers, known), steers, options, journal, metrics, tell, pools)

@@ -32,9 +32,9 @@ def look(directory: RunDirectory, wanted: str | None) -> Pools:
     Raises :class:`RunDirectoryError` when there is none, or it is not clear which.
     """
     deployment, plan = directory.running(), directory.read_plan()
-    remembered = Journal(directory).remembered(deployment.mark)
     generating = [] if plan is None else [each for each in plan.engines if each.role in act.ANSWERING]
-    were = () if remembered is None else remembered.full
+    memories = [Journal(directory, pool).remembered(deployment.mark) for pool in {each.pool for each in generating}]
+    were = {name for memory in memories if memory is not None for name in memory.full}
     speculating = [each for each in generating if k_of(each.argv) or each.name in were]
     pool = _chosen(directory, dict.fromkeys(each.pool for each in speculating), wanted)
     engines = tuple(each for each in speculating if each.pool == pool)

@@ -58,6 +58,9 @@ class Restarting(Controller[State]):
                 within=self.options.drain_within,
                 tell=self.tell,
             )
+        except asyncio.CancelledError:
+            self.tell("ends when the restarts that it has begun are done: no engine stays drained")
+            raise
         except LauncherError as exc:
             self.tell(str(exc))
             return NOT_DONE

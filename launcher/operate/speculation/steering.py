@@ -9,7 +9,7 @@ from launcher.local import proxy_file
 from launcher.local.run_directory import RunDirectory
 from launcher.operate.speculation import act
 from launcher.operate.speculation.controller import DONE, NOT_DONE, Controller, Options
-from launcher.operate.speculation.journal import Memory
+from launcher.operate.speculation.journal import Journal, Memory
 from launcher.operate.speculation.metrics import Metrics
 from launcher.operate.speculation.observation import Window
 from launcher.operate.speculation.pools import Pools
@@ -32,12 +32,13 @@ class Steering(Controller[SteerState]):
         memory: Memory,
         state: SteerState,
         options: Options,
+        journal: Journal,
         metrics: Metrics,
         tell: Callable[[str], None],
         pools: Pools,
     ) -> None:
         """As :class:`Controller`; ``pools`` have a plain one."""
-        super().__init__(directory, memory, state, options, metrics, tell)
+        super().__init__(directory, memory, state, options, journal, metrics, tell)
         assert pools.plain is not None
         self._plain_engines = pools.plain_engines
         self._speculating, self._plain = by_name(pools.speculating), by_name(pools.plain)

@@ -205,6 +205,31 @@ def test_after_its_end_it_goes_on_where_it_was(launch: Launch, speculating: Path
             wait_until(lambda: "it is off" in output.read_text(), output.read_text, 60)
 
 
+def test_a_second_controller_of_the_same_engines_is_refused(launch: Launch, speculating: Path, command, folder: Path):
+    launch().wait_ready()
+    with operating(folder) as output:
+        wait_until(lambda: "too little traffic" in output.read_text(), output.read_text, 60)
+        second = command("operate", "speculation")
+
+    assert second.returncode == 4
+    assert "another `launcher operate speculation --pool main` is at work" in second.stderr
+
+
+def test_each_pool_that_speculates_is_remembered_by_itself(launch: Launch, speculating: Path, folder: Path):
+    content = yaml.safe_load(speculating.read_text())
+    content["pools"] = {"other": {"speculation": CONFIG | {"num_speculative_tokens": 2}}}
+    speculating.write_text(yaml.safe_dump(content))
+    launch().wait_ready()
+    for pool in ("main", "other"):
+        with operating(folder, "--pool", pool) as output:
+            wait_until(lambda: "too little traffic" in output.read_text(), output.read_text, 60)
+
+    main, other = (
+        json.loads((folder / "run" / f"speculation{name}.jsonl").read_text().splitlines()[0]) for name in ("", "-other")
+    )
+    assert (main["state"]["highest"], other["state"]["highest"]) == (4, 2)
+
+
 def test_a_deployment_that_does_not_speculate_is_refused(launch: Launch, command, folder: Path):
     launch().wait_ready()
 
@@ -216,7 +241,7 @@ def test_a_deployment_that_does_not_speculate_is_refused(launch: Launch, command
 
 
 def test_with_a_plain_pool_beside_it_traffic_is_steered_and_nothing_restarted(
-    launch: Launch, speculating: Path, folder: Path, proxy_port: int
+    launch: Launch, speculating: Path, folder: Path, proxy_port: int, command
 ):
     content = yaml.safe_load(speculating.read_text())
     content["roles"]["aggregated"]["replicas"] = 1
@@ -241,3 +266,7 @@ def test_with_a_plain_pool_beside_it_traffic_is_steered_and_nothing_restarted(
     assert {answer.status_code for answer in answers} == {200}
     assert {answer.headers["x-duet-pool"] for answer in answers} == {"main", "plain"}
     assert before == {name: running.instance(name)["pid"] for name in before}
+
+    ended = command("ab", "stop")
+    assert (ended.returncode, shares()) == (0, {}), ended.stderr
+    assert "no request is divided" in ended.stdout

@@ -180,3 +180,18 @@ def test_anonymise_is_a_verb_of_its_own(tmp_path: Path):
     told = bench("anonymise", tmp_path / "in.jsonl", tmp_path / "out.jsonl")
     assert "1 requests without their words" in told
     assert "confidential" not in (tmp_path / "out.jsonl").read_text()
+
+
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_a_report_that_can_come_nowhere_is_told_before_anything_is_sent(engine: FakeEngine, tmp_path: Path, below: str):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MeasureError, match="is no folder; choose another with --out"):
+        bench(engine.url, *QUICK, "--out", tmp_path / "file" / below)
+    assert engine.seen == []
+
+
+@pytest.mark.parametrize(("option", "value"), [("--rate", "nan"), ("--rate", "inf"), ("--seconds", "nan")])
+def test_a_load_without_an_end_is_refused(engine: FakeEngine, option: str, value: str):
+    done = typer.testing.CliRunner().invoke(app, [engine.url, option, value])
+    assert done.exit_code == 2
+    assert engine.seen == []

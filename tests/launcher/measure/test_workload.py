@@ -170,3 +170,45 @@ def test_an_empty_file_of_records_says_what_to_write(tmp_path: Path):
     file.touch()
     with pytest.raises(MeasureError, match="has no requests"):
         load(str(file))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"prompt": "a", "temperature": NaN}', "a number is NaN or beyond all bounds"),
+        ('{"prompt": "a", "at": 1e999}', "a number is NaN or beyond all bounds"),
+        ('{"prompt": "a\\ud800"}', "half a character, '\\ud800'"),
+        ('{"prompt": "a", "at": 1' + "0" * 400 + "}", "too large"),
+    ],
+)
+def test_a_record_that_no_client_could_send_is_refused_with_its_line(tmp_path: Path, line: str, said: str):
+    file = tmp_path / "records.jsonl"
+    file.write_text(line + "\n")
+    with pytest.raises(MeasureError) as refused:
+        load(str(file))
+    assert f"{file}:1: " in str(refused.value)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "length",
+    [
+        "{constant: 1000000000000}",
+        "{normal: {mean: 1.0e+308, deviation: 1.0e+308}}",
+        "{lognormal: {median: 10, sigma: 1000}}",
+        "{normal: {mean: 10, deviation: 1, least: 100, most: 5}}",
+    ],
+)
+def test_lengths_that_cannot_be_drawn_are_refused_before_anything_is_sent(tmp_path: Path, length: str):
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"parts:\n  - {{ask: write, prompt_words: {length}, output_tokens: {{constant: 8}}}}\n")
+    with pytest.raises(MeasureError, match=r"parts\.0\.prompt_words"):
+        load(str(file))
+
+
+@pytest.mark.parametrize("path", ["~nobody-of-this-name/x", "a\\0b"])
+def test_records_at_a_path_that_cannot_be_are_told(tmp_path: Path, path: str):
+    file = tmp_path / "mine.yaml"
+    file.write_text(f'records: "{path}"\n')
+    with pytest.raises(MeasureError, match="cannot read the records"):
+        load(str(file))
