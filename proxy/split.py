@@ -89,6 +89,10 @@ class Split:
 
 def split_faults(split: Split, pools: Collection[str]) -> Iterator[tuple[str, str]]:
     """What is wrong with a split before ``pools``, the names without ``main``: the key below ``split``, and why."""
+    experiment = split.experiment
+    if experiment is not None and experiment.a == experiment.b:
+        yield "experiment.b", f"a pool is not compared with itself: name another one than {experiment.a}"
+        return
     known = (MAIN, *pools)
     there = f"there are: {', '.join(known)}"
     if unknown := [arm for arm in split.shares if arm not in known]:
@@ -99,11 +103,8 @@ def split_faults(split: Split, pools: Collection[str]) -> Iterator[tuple[str, st
         yield "shadow", f"there is no pool {split.shadow}; {there}"
     if split.shadow is not None and split.shares.get(split.shadow):
         yield "shadow", f"{split.shadow} has a share of the requests itself: copies are for a pool without one"
-    experiment = split.experiment
     if experiment is None:
         return
-    if experiment.a == experiment.b:
-        yield "experiment.b", f"a pool is not compared with itself: name another one than {experiment.a}"
     if experiment.a not in split.shares:
         yield "experiment.a", f"{experiment.a} is no arm of shares: {', '.join(split.shares)}"
     if experiment.b not in split.shares and experiment.b != split.shadow:
