@@ -12,6 +12,10 @@ Written = Mapping[str, Value]
 """Of the key ``speculation`` in a profile."""
 
 
+_LOOKED_UP: Written = {"prompt_lookup_max": 5, "prompt_lookup_min": 2}
+"""vLLM's own default looks for five tokens only, and so seldom drafts where a text has just begun to repeat."""
+
+
 def generating(profile: Profile) -> Role:
     """The role that speculates."""
     return Role.AGGREGATED if profile.roles.aggregated is not None else Role.DECODE
@@ -25,7 +29,7 @@ def engines(profile: Profile) -> tuple[int, int | None]:
 
 def available(profile: Profile) -> Mapping[str, Written]:
     """Method -> its settings but for K: n-grams, which need nothing, and what the profile has."""
-    found: dict[str, Written] = {SpeculationMethod.NGRAM.value: {"method": SpeculationMethod.NGRAM.value}}
+    found: dict[str, Written] = {SpeculationMethod.NGRAM.value: {"method": SpeculationMethod.NGRAM.value, **_LOOKED_UP}}
     own = profile.speculation_of(generating(profile))
     if own is not None:
         dumped = own.model_dump(mode="json", exclude_unset=True, exclude={"schedule", "num_speculative_tokens"})
