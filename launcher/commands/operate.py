@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +27,6 @@ from proxy.pools import by_name
 
 app = typer.Typer(no_args_is_help=True, help="Watch a running deployment, and change it when measurements say so.")
 _DEFAULT = Policy()
-Seconds = Annotated[float, typer.Option(min=0)]
 
 
 @app.callback()
@@ -74,6 +74,9 @@ def speculation(
     An engine is drained, started with its new schedule and proven before the next one: no request is lost.
     """
     packages.needed()
+    for name, value in (("window", window), ("rest", rest), ("retry", retry), ("drain-within", drain_within)):
+        if not math.isfinite(value):
+            raise typer.BadParameter(f"--{name} {value:g} has no end: give a finite number")
     directory = RunDirectory(run_dir.absolute())
     policy = Policy(
         *(window, confirm),

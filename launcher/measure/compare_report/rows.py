@@ -26,7 +26,7 @@ def effects(of: Compared) -> list[tuple[str, ...]]:
     if (quality := of.comparison.quality) is not None:
         title = "right answers" if quality.kind == "answers" else "texts as A's"
         interval = f"{0 - quality.loss.high:+.1f} to {0 - quality.loss.low:+.1f} points"
-        lost = f"{0 - quality.loss.value:+.1f} points"
+        lost = f"{0 - round(quality.loss.value, 1):+.1f} points"
         rows.append((title, f"{quality.a:.0%}", f"{quality.b:.0%}", lost, interval, quality.verdict.value))
     return rows
 

@@ -52,7 +52,7 @@ def _values(of: Compared) -> dict[str, Any]:
     for side, told in of.conditions.items():
         versions = ", ".join(f"{name} {version}" for name, version in sorted(told.versions.items()))
         facts += [(f"versions of {side.upper()}", versions), (f"command of {side.upper()}", told.command)]
-        facts += [(f"machine of {side.upper()}", f"{told.processor}, {told.cores} cores; {', '.join(told.gpus)}")]
+        facts += [(f"machine of {side.upper()}", ", ".join([told.processor, f"{told.cores} cores", *told.gpus]))]
     return {
         "compared": of,
         "tone": _TONES.get(of.comparison.verdict, "inconclusive"),

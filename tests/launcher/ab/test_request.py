@@ -56,7 +56,11 @@ def with_rules(*rules: PoolRule) -> ProxyConfig:
             replace(TWO, split=Split("ab-0", {"main": 100}, experiment=Experiment("main", "int8"))),
             "an experiment runs: ab-0: end it with `launcher ab stop`",
         ),
-        (AbRequest("int8"), replace(TWO, split=Split("spec", {"main": 100})), "divided already: spec: end first"),
+        (
+            AbRequest("int8"),
+            replace(TWO, split=Split("spec", {"main": 100})),
+            "divided already: spec: end what does it",
+        ),
     ],
 )
 def test_what_cannot_be_is_told_with_the_fix(request_, config, said):
