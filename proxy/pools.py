@@ -6,7 +6,7 @@ A pool is a set of instances that serve the same model under the same names with
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field
 
@@ -31,11 +31,14 @@ class PoolFallback(StrEnum):
     """The client gets 503 with the pool's name."""
 
 
-def _some(given: "PromptTokens") -> "PromptTokens":
+Bounds = TypeVar("Bounds", "PromptTokens", "Between")
+
+
+def _in_order(given: Bounds) -> Bounds:
     if given.min is None and given.max is None:
         raise ValueError("give min, max or both")
     if given.min is not None and given.max is not None and given.min > given.max:
-        raise ValueError(f"no prompt has {given.min} tokens or more and {given.max} at most: min is above max")
+        raise ValueError(f"nothing is {given.min:g} or more and {given.max:g} at most: min is above max")
     return given
 
 
@@ -49,14 +52,6 @@ class PromptTokens:
     """So many or more."""
     max: Tokens | None = None
     """So many at most."""
-
-
-def _in_order(given: "Between") -> "Between":
-    if given.min is None and given.max is None:
-        raise ValueError("give min, max or both")
-    if given.min is not None and given.max is not None and given.min > given.max:
-        raise ValueError(f"nothing is {given.min:g} or more and {given.max:g} at most: min is above max")
-    return given
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +76,7 @@ class When:
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
-    prompt_tokens: Annotated[PromptTokens, AfterValidator(_some)] | None = None
+    prompt_tokens: Annotated[PromptTokens, AfterValidator(_in_order)] | None = None
     """Tokens of the prompt, bounds included; exact for token ids, else a quarter of its bytes."""
     models: tuple[Text, ...] = ()
     """The request asks for one of these: names, aliases or adapters that are served."""

@@ -52,9 +52,8 @@ class Router:
         """Of the first rule that takes the request; ``headers`` as the client sent them, ``task`` as it is called."""
         if not self._rules:
             return self._else
-        asked = _Asked(completion, headers, self._tags_header, 1.0)
-        if self._acceptance is not None and task is not None:
-            asked = _Asked(completion, headers, self._tags_header, self._acceptance.of(task))
+        expected = 1.0 if self._acceptance is None or task is None else self._acceptance.of(task)
+        asked = _Asked(completion, headers, self._tags_header, expected)
         return next((route for when, route in self._rules if asked.fits(when)), self._else)
 
 

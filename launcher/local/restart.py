@@ -14,7 +14,8 @@ _NOTICED_WITHIN = 30.0
 """Seconds in which the proxy should find an instance healthy that is."""
 _PROVEN_WITHIN = 60.0
 _STEP = 1.0
-_ANSWERING = (Role.DECODE, Role.AGGREGATED)
+ANSWERING = (Role.DECODE, Role.AGGREGATED)
+"""Roles of which an instance alone can answer."""
 _AS_THEY_ARE: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
@@ -63,7 +64,8 @@ def _restart(
     takes_out = drain_first and name not in proxy_file.draining(directory.proxy_config)
     try:
         if drain_first:
-            _warn_if_nobody_else_answers(directory, name, tell)
+            if nobody_else_answers(directory, name):
+                tell(f"{name}: nobody else can answer: requests get 503 until it is back")
             if not drain.drain(directory, [name], within=within, tell=tell):
                 return False
         tell(f"{name}: ends and starts again")
@@ -115,16 +117,14 @@ def _unproven(found: Iterable[pairs.PairReport], name: str) -> Iterable[tuple[bo
             yield verdict == "undecided" and pair.standing != "refused", f"{pair.prefill} to {pair.decode}: {reason}"
 
 
-def _warn_if_nobody_else_answers(directory: RunDirectory, name: str, tell: Callable[[str], None]) -> None:
+def nobody_else_answers(directory: RunDirectory, name: str) -> bool:
+    """Whether requests get 503 while this instance starts again."""
     deployment = directory.running()
     drained = proxy_file.draining(directory.proxy_config)
-    others = [
-        each.name
+    return _role(deployment, name) in ANSWERING and not any(
+        each.role in ANSWERING and each.state is State.READY and each.name != name and each.name not in drained
         for each in deployment.instances
-        if each.role in _ANSWERING and each.state is State.READY and each.name != name and each.name not in drained
-    ]
-    if _role(deployment, name) in _ANSWERING and not others:
-        tell(f"{name}: nobody else can answer: requests get 503 until it is back")
+    )
 
 
 def _role(deployment: Deployment, name: str) -> str:

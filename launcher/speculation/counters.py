@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from launcher.advice.window import Reading, read
+from launcher.advice.look import look
 from launcher.measure.target import Engine
 from proxy import engine_instruments as vllm
 
@@ -46,7 +46,7 @@ class Counts:
 async def counts(client: httpx.AsyncClient, engines: Sequence[Engine]) -> Counts | None:
     """``None`` where an engine that generates does not tell, or there is none that is known."""
     generating = [each for each in engines if each.role in GENERATING]
-    readings = await asyncio.gather(*(_look(client, each) for each in generating))
+    readings = await asyncio.gather(*(look(client, each.metrics, _PATIENCE) for each in generating))
     known = [each for each in readings if each is not None]
     if not known or len(known) < len(generating):
         return None
@@ -55,11 +55,3 @@ async def counts(client: httpx.AsyncClient, engines: Sequence[Engine]) -> Counts
         return sum(each.sum(name) or 0.0 for each in known)
 
     return Counts(total(vllm.GENERATED), total(vllm.DRAFTS), total(vllm.DRAFT_TOKENS), total(vllm.ACCEPTED))
-
-
-async def _look(client: httpx.AsyncClient, engine: Engine) -> Reading | None:
-    try:
-        answer = await client.get(engine.metrics, timeout=_PATIENCE)
-        return read(answer.raise_for_status().text)
-    except (httpx.HTTPError, ValueError):
-        return None

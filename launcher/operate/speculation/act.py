@@ -3,15 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from launcher.errors import RunDirectoryError
-from launcher.local import proxy_file
-from launcher.local.deployment import State
 from launcher.local.restart import restart
 from launcher.local.run_directory import RunDirectory
 from launcher.operate.speculation.cap import argv_with, k_of
 from launcher.plan import EngineInstance
-from proxy.topology import Role
-
-ANSWERING = (Role.DECODE, Role.AGGREGATED)
 
 
 def caps(directory: RunDirectory, full: Mapping[str, Sequence[str]]) -> dict[str, int]:
@@ -40,15 +35,6 @@ def bring(
         if not restart(directory, [name], drain_first=True, within=within, tell=tell, argv={name: argv}):
             return False
     return True
-
-
-def alone(directory: RunDirectory, name: str) -> bool:
-    """Whether nobody else could answer while this engine starts again."""
-    drained = proxy_file.draining(directory.proxy_config)
-    return not any(
-        each.role in ANSWERING and each.state is State.READY and each.name != name and each.name not in drained
-        for each in directory.running().instances
-    )
 
 
 def _engines(directory: RunDirectory) -> Mapping[str, EngineInstance]:

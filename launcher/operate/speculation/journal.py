@@ -13,6 +13,7 @@ from launcher.local.run_directory import RunDirectory
 from launcher.operate.speculation.knowledge import Knowledge
 from launcher.operate.speculation.state import Decision, State
 from launcher.operate.speculation.steer import SteerState
+from launcher.plain import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Memory:
     known: Knowledge
 
 
+_LARGE = 16 * 2**20
+"""Bytes of decisions, a week or more of them; then they begin anew, and those before are kept once."""
 _MEMORY = TypeAdapter(Memory)
 
 
@@ -62,16 +65,9 @@ class Journal:
         """``done``: what became of it. Raises :class:`RunDirectoryError`."""
         line = {"at": time.time(), "done": done, **asdict(decision), "state": asdict(state)}
         try:
+            if self.decisions.exists() and self.decisions.stat().st_size > _LARGE:
+                os.replace(self.decisions, self.decisions.with_suffix(".jsonl.1"))
             with self.decisions.open("a") as file:
-                file.write(json.dumps(_plain(line)) + "\n")
+                file.write(json.dumps(plain(line)) + "\n")
         except OSError as exc:
             raise RunDirectoryError(f"cannot write {self.decisions}: {exc.strerror}") from exc
-
-
-def _plain(value: object) -> object:
-    """Without numbers that JSON does not have."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and abs(value) == float("inf") else value

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import httpx
 
-from launcher.advice.window import Reading, Window, read
+from launcher.advice.look import look
+from launcher.advice.window import Reading, Window
 from launcher.operate.speculation.observation import Seen, Traffic
 from proxy import engine_instruments as vllm
 
@@ -40,18 +41,11 @@ class Watcher:
 
     async def _look(self, windows: Mapping[str, Window]) -> None:
         names: Sequence[str] = [*windows]
-        for name, reading in zip(names, await asyncio.gather(*map(self._reading, names)), strict=True):
+        readings = await asyncio.gather(*(look(self._client, self._engines[name], _PATIENCE) for name in names))
+        for name, reading in zip(names, readings, strict=True):
             windows[name].add(reading)
             if reading is not None:
                 self._last[name] = reading
-
-    async def _reading(self, name: str) -> Reading | None:
-        """``None`` when it does not answer properly: it starts again, or is busy."""
-        try:
-            answer = await self._client.get(self._engines[name], timeout=_PATIENCE)
-            return read(answer.text) if answer.status_code == httpx.codes.OK else None
-        except (httpx.HTTPError, ValueError):
-            return None
 
     def _seen(self, name: str, window: Window, cap: int) -> Seen:
         if window.restarts or window.missed or not window.looks:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from launcher.command_line import options_of
 from launcher.errors import RunDirectoryError
+from launcher.local.restart import ANSWERING
 from launcher.local.run_directory import RunDirectory
-from launcher.operate.speculation import act
 from launcher.operate.speculation.cap import k_of
 from launcher.operate.speculation.journal import Journal
 from launcher.plan import EngineInstance
@@ -32,7 +32,7 @@ def look(directory: RunDirectory, wanted: str | None) -> Pools:
     Raises :class:`RunDirectoryError` when there is none, or it is not clear which.
     """
     deployment, plan = directory.running(), directory.read_plan()
-    generating = [] if plan is None else [each for each in plan.engines if each.role in act.ANSWERING]
+    generating = [] if plan is None else [each for each in plan.engines if each.role in ANSWERING]
     memories = [Journal(directory, pool).remembered(deployment.mark) for pool in {each.pool for each in generating}]
     were = {name for memory in memories if memory is not None for name in memory.full}
     speculating = [each for each in generating if k_of(each.argv) or each.name in were]

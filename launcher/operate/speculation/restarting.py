@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from launcher.errors import LauncherError
+from launcher.local.restart import nobody_else_answers
 from launcher.operate.speculation import act
 from launcher.operate.speculation.cap import k_of
 from launcher.operate.speculation.controller import DONE, LATER, NOT_DONE, Controller
@@ -44,7 +45,9 @@ class Restarting(Controller[State]):
     async def do(self, then: State) -> str:
         """As :class:`Controller`."""
         wanted, now = self._wanted(then), self.caps()
-        lonely = [name for name, cap in wanted.items() if now[name] != cap and act.alone(self.directory, name)]
+        lonely = [
+            name for name, cap in wanted.items() if now[name] != cap and nobody_else_answers(self.directory, name)
+        ]
         if lonely and not self.options.allow_downtime:
             self.tell(
                 f"{lonely[0]} cannot be restarted without failed requests, as nobody else answers meanwhile: give its "
